@@ -1,0 +1,1 @@
+"""hexnpu: offload, deploy, profile and emulate for the Snapdragon Hexagon NPU."""

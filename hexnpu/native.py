@@ -1,0 +1,221 @@
+"""Builds the C parts on first use into a content-addressed cache.
+
+An object's name is the hash of everything that went into it (its source, every header, the flags, the
+compiler and the processor), so an edited kernel is rebuilt by itself, two processes may build at the same
+time, and nothing in the cache is ever stale. A finished file appears by an atomic rename.
+
+Environment: `CC` (compiler command for the release and tsan flavours), `HEXNPU_CACHE` (cache folder,
+default `~/.cache/hexnpu`).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexnpu.errors import BuildError
+
+ARCHS = (73, 75, 79, 81)
+DEFAULT_ARCH = 79
+FLAVOURS = ("release", "asan", "tsan")
+
+COMMON_FLAGS = (
+    "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread",
+)  # fmt: skip
+# Every object of one program gets the same -m flags: 128-byte vectors are returned differently without them.
+HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512")
+FLAVOUR_FLAGS = {
+    "release": ("-O3", "-fno-sanitize=undefined"),
+    "asan": ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+    "tsan": ("-O1", "-g", "-fsanitize=thread", "-fno-sanitize=undefined"),
+}
+HEXAGON_FLAGS = ("-O2", "-mhvx-length=128b", "-fno-sanitize=undefined")
+
+# What x86-64-v3 asks for, by the names of /proc/cpuinfo.
+X86_64_V3 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a set of objects is built for: a host flavour of the emulator, or a real Hexagon arch."""
+
+    flavour: str = "release"
+    arch: int = DEFAULT_ARCH
+    hexagon: bool = False
+
+    def compiler(self) -> list[str]:
+        if self.hexagon:
+            return _zig()
+        if self.flavour == "asan":
+            found = shutil.which("clang-19")
+            if not found:
+                raise BuildError(
+                    "the asan build needs Debian's clang-19 (ziglang has no ASan run-time): "
+                    "apt-get install clang-19 libclang-rt-19-dev"
+                )
+            return [found]
+        return shlex.split(os.environ["CC"]) if os.environ.get("CC") else _zig()
+
+    def flags(self) -> list[str]:
+        root = kernels_dir()
+        include = [f"-I{root / 'include'}"]
+        if self.hexagon:
+            cpu = f"hexagonv{self.arch}+hvxv{self.arch}+hvx_length128b+hvx_qfloat"
+            if self.arch >= 79:
+                cpu += "+hvx_ieee_fp"
+            return [
+                *COMMON_FLAGS, *HEXAGON_FLAGS, "-target", "hexagon-linux-musl", f"-mcpu={cpu}",
+                *include, f"-I{root / 'platform/hexagon/sdk'}",
+            ]  # fmt: skip
+        arch = [f"-D__HVX_ARCH__={self.arch}", f"-D__HEXAGON_ARCH__={self.arch}", "-D__HVX_LENGTH__=128"]
+        return [
+            *COMMON_FLAGS, *HOST_FLAGS, *FLAVOUR_FLAGS[self.flavour], *arch, *include,
+            f"-I{root / 'platform/emu'}",
+        ]  # fmt: skip
+
+
+def kernels_dir() -> Path:
+    """The folder of the C sources: inside an installed wheel, or beside the package in a checkout."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "_htp_kernels", here.parent / "htp_kernels"):
+        if (folder / "include").is_dir():
+            return folder
+    raise BuildError(f"the C sources are missing: neither {here}/_htp_kernels nor {here.parent}/htp_kernels exists")
+
+
+def cache_dir() -> Path:
+    return Path(os.environ.get("HEXNPU_CACHE") or Path.home() / ".cache" / "hexnpu")
+
+
+def compile_program(
+    name: str, sources: Sequence[Path], target: Target | None = None, extra: Sequence[str] = ()
+) -> Path:
+    """The path of the program linked from `sources`, built if it is not in the cache yet."""
+    target = target or Target()
+    objects = compile_objects(sources, target, extra, label=name)
+    command = [*target.compiler(), *target.flags(), *extra]
+    program = cache_dir() / "bin" / f"{name}-{_digest([*command, *(o.name for o in objects)])}"
+    if not program.exists():
+        _run_into(program, lambda out: [*command, *map(str, objects), "-o", str(out), "-lm"])
+    return program
+
+
+def compile_objects(
+    sources: Sequence[Path], target: Target, extra: Sequence[str] = (), label: str = "kernels"
+) -> list[Path]:
+    """The object files of `sources`, each built if it is not in the cache yet. Progress goes to stderr."""
+    check_host(target)
+    command = [*target.compiler(), *target.flags(), *extra]
+    seed = _digest([*command, _compiler_version(tuple(target.compiler())), _cpu_features(), _headers_digest(sources)])
+    objects = [cache_dir() / "obj" / f"{s.stem}-{_digest([seed, s.read_bytes()])}.o" for s in sources]
+    missing = [(s, o) for s, o in zip(sources, objects, strict=True) if not o.exists()]
+    done = 0
+
+    def one(job: tuple[Path, Path]) -> None:
+        nonlocal done
+        source, obj = job
+        _run_into(obj, lambda out: [*command, "-c", str(source), "-o", str(out)])
+        done += 1
+        _progress(f"building {label} ({target.flavour}, v{target.arch}): {done}/{len(missing)} {source.name}")
+
+    if missing:
+        _progress(f"building {label} ({target.flavour}, v{target.arch}): 0/{len(missing)}")
+        with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 8)) as pool:
+            list(pool.map(one, missing))
+        _progress(None)
+    return objects
+
+
+def check_host(target: Target) -> None:
+    """Raises BuildError where the emulator cannot run: 128-byte vectors need the x86-64-v3 instructions."""
+    if target.hexagon or platform.machine() not in ("x86_64", "AMD64"):
+        return
+    missing = X86_64_V3 - set(_cpu_features().split())
+    if missing:
+        raise BuildError(
+            f"the emulator needs an x86-64-v3 processor; this one lacks {' '.join(sorted(missing))}. "
+            "Use a machine from 2015 or later, or enable these instructions in the virtual machine's settings"
+        )
+
+
+def _zig() -> list[str]:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None:
+        raise BuildError("no C compiler: pip install ziglang, or set CC to a clang")
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+@functools.lru_cache
+def _compiler_version(command: tuple[str, ...]) -> str:
+    try:
+        result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"cannot run the compiler {shlex.join(command)}: {error.strerror}; set CC to a clang") from None
+    return result.stdout
+
+
+@functools.lru_cache
+def _cpu_features() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    for line in lines:
+        if line.startswith(("flags", "Features")):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _headers_digest(sources: Iterable[Path]) -> str:
+    folders = {kernels_dir(), *(s.parent for s in sources)}
+    headers = sorted({h for folder in folders for h in folder.rglob("*") if h.suffix in (".h", ".def", ".inc")})
+    return _digest([part for h in headers for part in (h.name, h.read_bytes())])
+
+
+def _digest(parts: Iterable[str | bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:20]
+
+
+def _run_into(path: Path, command: functools.partial[list[str]] | object) -> None:
+    """Runs the command that `command(temporary)` gives, then renames the temporary file to `path`."""
+    assert callable(command)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
+            out = Path(folder) / path.name
+            _compile(command(out))
+            out.replace(path)
+    except OSError as error:
+        raise BuildError(
+            f"cannot write the build cache {path.parent}: {error.strerror}; free some space or set HEXNPU_CACHE"
+        ) from None
+
+
+def _compile(command: list[str]) -> None:
+    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig")}
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=environment)
+    if result.returncode:
+        _progress(None)
+        raise BuildError(f"the compiler failed (exit {result.returncode}): {shlex.join(command)}\n{result.stderr}")
+
+
+def _progress(text: str | None) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K" + (text or ""))
+        sys.stderr.flush()
