@@ -1,4 +1,4 @@
-"""Tensor types and shapes in ggml's terms: `ne` counts elements, fastest dimension first; `nb` is the stride in bytes."""
+"""Tensor types and shapes in ggml's terms: `ne` counts elements, fastest dimension first; `nb` is bytes a step."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ DTYPES: dict[Type, np.dtype[np.generic]] = {
 
 
 def row_bytes(type: Type, n: int) -> int:
-    """Bytes of a contiguous row of `n` elements. Raises ValueError where `n` is not a whole number of blocks."""
+    """Bytes of a contiguous row of `n` elements. Raises ValueError where `n` is no whole number of blocks."""
     elements, size = BLOCKS[type]
     if n % elements:
         raise ValueError(f"a row of {n} elements is not a whole number of {type.name} blocks of {elements}")
@@ -79,7 +79,8 @@ class Desc:
 
     @staticmethod
     def contiguous(type: Type, ne: tuple[int, ...]) -> Desc:
-        shape = (*ne, 1, 1, 1, 1)[:4]
+        padded = (*ne, 1, 1, 1, 1)
+        shape: Shape = (padded[0], padded[1], padded[2], padded[3])
         nb0 = BLOCKS[type][1]
         nb1 = row_bytes(type, shape[0])
         return Desc(type, shape, (nb0, nb1, nb1 * shape[1], nb1 * shape[1] * shape[2]))

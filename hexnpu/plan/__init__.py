@@ -20,7 +20,7 @@ def op_table() -> dict[str, tuple[int, str]]:
     return {name: (int(code), family) for code, name, family in _ROW.findall(text)}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def family(op: str) -> ModuleType:
     """The plan module of an op. Raises Refusal for an op that has none."""
     name = op_table().get(op, (0, "none"))[1]
