@@ -17,3 +17,15 @@ class UsageError(HexnpuError):
 
 class BuildError(HexnpuError):
     """The native parts could not be built."""
+
+
+class DeviceError(HexnpuError):
+    """The device server refused a request or a batch; the text is its own sentence."""
+
+
+class SessionLost(HexnpuError):
+    """The server behind a session died or went silent. `stderr` holds the end of what it printed."""
+
+    def __init__(self, text: str, stderr: str = "") -> None:
+        super().__init__(text)
+        self.stderr = stderr

@@ -32,6 +32,8 @@ class Type(IntEnum):
     TILE_Q8_0 = 208
 
 
+TILE = 32
+
 # (elements, bytes) of one block. A tile type's block is the whole 32 x 32 tile.
 BLOCKS: dict[Type, tuple[int, int]] = {
     Type.F32: (1, 4),
@@ -79,11 +81,18 @@ class Desc:
 
     @staticmethod
     def contiguous(type: Type, ne: tuple[int, ...]) -> Desc:
+        """The dense layout. For a tile type nb[0] is a tile, nb[1] a row of tiles (32 rows of elements), both ne[0] and
+        ne[1] rounded up to whole tiles."""
         padded = (*ne, 1, 1, 1, 1)
         shape: Shape = (padded[0], padded[1], padded[2], padded[3])
         nb0 = BLOCKS[type][1]
-        nb1 = row_bytes(type, shape[0])
-        return Desc(type, shape, (nb0, nb1, nb1 * shape[1], nb1 * shape[1] * shape[2]))
+        if type >= Type.TILE_F32:
+            nb1 = -(-shape[0] // TILE) * nb0
+            nb2 = -(-shape[1] // TILE) * nb1
+        else:
+            nb1 = row_bytes(type, shape[0])
+            nb2 = nb1 * shape[1]
+        return Desc(type, shape, (nb0, nb1, nb2, nb2 * shape[2]))
 
     @property
     def n_rows(self) -> int:
@@ -102,6 +111,8 @@ class Desc:
         """Bytes from the first to behind the last element; 0 for an empty tensor."""
         if not self.n_elements:
             return 0
+        if self.type >= Type.TILE_F32:
+            return self.nb[3] * self.ne[3]
         return self.row_bytes + sum((n - 1) * b for n, b in zip(self.ne[1:], self.nb[1:], strict=True))
 
     @property

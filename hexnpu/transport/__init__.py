@@ -1,0 +1,77 @@
+"""How bytes reach a device server: this machine's emulator as a child process, or a server on a socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+
+from hexnpu import native
+from hexnpu.errors import HexnpuError, UsageError
+from hexnpu.native import DEFAULT_ARCH, Target
+from hexnpu.transport import child
+from hexnpu.transport.connection import Buffer, Connection
+
+__all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
+
+ACCEPTED = "emu (this machine's emulator, the default), tcp:HOST:PORT or unix:PATH"
+CONNECT_TIMEOUT_S = 10.0
+
+
+def connect(
+    target: str | None, *, arch: int | None = None, flavour: str | None = None, env: Mapping[str, str] | None = None
+) -> Connection:
+    """Connects to the device server of `target`; see ACCEPTED. `arch`, `flavour` and `env` are for the emulator, which is
+    built first where it has to be."""
+    kind, _, rest = (target or "emu").partition(":")
+    if kind == "emu" and not rest:
+        return _emulator(arch, flavour, env)
+    if arch or flavour:
+        raise UsageError(f"arch and flavour are the emulator's: a server at {target} is what it was built as")
+    if kind == "unix" and rest:
+        return _socket(socket.AF_UNIX, rest, f"unix:{rest}")
+    host, _, port = rest.rpartition(":")
+    if kind == "tcp" and host and port.isdigit():
+        return _socket(socket.AF_INET, (host, int(port)), f"tcp:{rest}")
+    if kind in ("qemu", "adb", "ssh"):
+        raise UsageError(f"target {target!r} is not there yet; these are: {ACCEPTED}")
+    raise UsageError(f"unknown target {target!r}; use {ACCEPTED}")
+
+
+def _emulator(arch: int | None, flavour: str | None, env: Mapping[str, str] | None) -> Connection:
+    arch, flavour = arch or DEFAULT_ARCH, flavour or "release"
+    if arch not in native.ARCHS:
+        raise UsageError(f"no arch v{arch}; the emulator knows {', '.join(f'v{a}' for a in native.ARCHS)}")
+    if flavour not in native.FLAVOURS:
+        raise UsageError(f"no flavour {flavour!r}; there are {', '.join(native.FLAVOURS)}")
+    from hexnpu.server_build import server_program
+
+    program = server_program(Target(flavour, arch))
+    return child.start([str(program)], f"emulator v{arch}", env)
+
+
+class _Remote:
+    """A server that is not our child: it outlives us, and dies without telling why."""
+
+    def obituary(self) -> str:
+        return "the server closed the line"
+
+    def last_words(self) -> str:
+        return ""
+
+    def end(self) -> None:
+        pass
+
+
+def _socket(family: socket.AddressFamily, address: str | tuple[str, int], name: str) -> Connection:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(CONNECT_TIMEOUT_S)
+        sock.connect(address)
+        if family == socket.AF_INET:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        sock.close()
+        raise HexnpuError(
+            f"no device server answers at {name}: {error.strerror or error}; start one there with htp-server"
+        ) from None
+    return Connection(sock, _Remote(), name)

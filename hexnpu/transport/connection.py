@@ -1,0 +1,322 @@
+"""The framed protocol of include/htp-frames.h over a stream socket: requests, replies, buffers, and how a server dies.
+
+A request that the server refuses raises DeviceError with the server's sentence. A server that dies, or says nothing for
+`reply_timeout_s`, raises SessionLost, and so does every request after that; nothing waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import mmap
+import os
+import socket
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hexnpu import wire
+from hexnpu.errors import DeviceError, SessionLost
+from hexnpu.wire import FrameType, Status
+
+REPLY_TIMEOUT_S = 300.0
+# Data travels in frames of at most this size where memory is not shared.
+CHUNK_BYTES = 64 << 20
+# The sanitizers' own words, or those of the server about a crash; the rest of stderr is context.
+_TELLING = ("ERROR:", "runtime error:", "WARNING: ThreadSanitizer", "htp-server:")
+
+Doing = str | Callable[[], str]
+
+
+class Server(Protocol):
+    """What stands behind a connection. `obituary` says how it ended, `last_words` gives the end of its stderr."""
+
+    def obituary(self) -> str: ...
+    def last_words(self) -> str: ...
+    def end(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What the server said of itself; see struct htp_hello."""
+
+    arch: int
+    n_threads: int
+    n_hmx: int
+    vtcm_bytes: int
+    max_map_bytes: int
+    can_share: bool
+    clock_khz: int
+    flavour: str
+
+
+class Connection:
+    """One client's line to a device server."""
+
+    def __init__(self, sock: socket.socket, server: Server, name: str) -> None:
+        self.name = name
+        self.reply_timeout_s = REPLY_TIMEOUT_S
+        self._sock = sock
+        self._server = server
+        self._tags = itertools.count(1)
+        self._lock = threading.Lock()
+        self._dead: str | None = None
+        self._garbage: list[int] = []
+        self._header = bytearray(wire.FRAME.itemsize)
+        sock.settimeout(self.reply_timeout_s)
+        # Held apart from self, so that a forgotten connection ends its server too.
+        self._finalizer = weakref.finalize(self, _end, sock, server)
+        self.hello = self._hello()
+
+    def _hello(self) -> Hello:
+        (row,) = np.frombuffer(self.request(FrameType.HELLO, doing="hello"), wire.HELLO, count=1)
+        if row["protocol"] != wire.VERSION:
+            self.close()
+            raise SessionLost(
+                f"{self.name} speaks protocol {row['protocol']}, this hexnpu speaks {wire.VERSION}; rebuild the server"
+            )
+        return Hello(
+            *(int(row[n]) for n in ("arch", "n_threads", "n_hmx", "vtcm_bytes", "max_map_bytes")),
+            can_share=bool(row["can_share"]) and self._sock.family == socket.AF_UNIX,
+            clock_khz=int(row["clock_khz"]),
+            flavour=row["flavour"].decode("ascii", "replace"),
+        )
+
+    # Requests
+
+    def request(
+        self, type: FrameType, *parts: bytes | bytearray | memoryview, session: int = 0, doing: Doing = ""
+    ) -> bytearray:
+        """Sends one frame and gives the payload of its reply. `doing` names the request in an error."""
+        return self._exchange(type, parts, session, doing)[1]
+
+    def submit(self, session: int, batch: bytearray, doing: Doing) -> bytearray:
+        """The response of one op batch. `batch` begins with room for the frame's header (wire.FRAME.itemsize bytes)."""
+        with self._lock:
+            tag = next(self._tags)
+            size = len(batch) - wire.FRAME.itemsize
+            wire.PACK_FRAME.pack_into(
+                batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
+            )
+            return self._talk(FrameType.SUBMIT, (batch,), tag, False, doing)[1]
+
+    def open_session(self, device: str, n_threads: int, vtcm_mib: int, max_map_bytes: int = 0) -> int:
+        """Opens an NPU session and gives its number. 0 leaves a value to the server."""
+        body = np.zeros(1, wire.OPEN)
+        body[0] = (n_threads, vtcm_mib, max_map_bytes, device.encode())
+        return self._exchange(FrameType.OPEN, (body.tobytes(),), 0, f"opening {device}")[0]
+
+    def close_session(self, session: int) -> None:
+        self.request(FrameType.CLOSE, session=session, doing="closing the session")
+
+    def alloc(self, session: int, n_bytes: int) -> Buffer:
+        """A zeroed buffer of the session, shared by mapping where the line can pass file descriptors."""
+        share = self.hello.can_share
+        body = np.zeros(1, wire.ALLOC)
+        body[0] = (n_bytes, int(share), 0)
+        doing = f"allocating {n_bytes} bytes"
+        with self._lock:
+            self._free_garbage(session)
+            tag = next(self._tags)
+            _, reply, fd = self._talk(
+                FrameType.ALLOC, self._frame(FrameType.ALLOC, session, tag, (body.tobytes(),)), tag, share, doing
+            )
+        handle = int(np.frombuffer(reply, wire.BUFFER_REF, count=1)["handle"][0])
+        return Buffer(self, session, handle, n_bytes, fd)
+
+    def profile(self, session: int, mode: int, pmu: tuple[int, ...] = ()) -> None:
+        body = np.zeros(1, wire.PROFILE_SET)
+        body["mode"] = mode
+        body["pmu"][0, : len(pmu)] = pmu
+        self.request(FrameType.PROFILE, body.tobytes(), session=session, doing="setting the profile mode")
+
+    def stats(self, session: int = 0) -> dict[str, int]:
+        (row,) = np.frombuffer(self.request(FrameType.STATS, session=session, doing="stats"), wire.STATS, count=1)
+        return {name: int(row[name]) for name in wire.STATS.names or ()}
+
+    # The wire
+
+    def _exchange(
+        self, type: FrameType, parts: tuple[bytes | bytearray | memoryview, ...], session: int, doing: Doing
+    ) -> tuple[int, bytearray]:
+        with self._lock:
+            if self._garbage:
+                self._free_garbage(session)
+            tag = next(self._tags)
+            return self._talk(type, self._frame(type, session, tag, parts), tag, False, doing)[:2]
+
+    def _frame(
+        self, type: FrameType, session: int, tag: int, parts: tuple[bytes | bytearray | memoryview, ...]
+    ) -> tuple[bytes | bytearray | memoryview, ...]:
+        size = sum(len(p) for p in parts)
+        head = wire.PACK_FRAME.pack(wire.FRAME_MAGIC, wire.FRAME_VERSION, type, session, 0, tag, size)
+        return (head, *parts)
+
+    def _talk(
+        self,
+        type: FrameType,
+        parts: tuple[bytes | bytearray | memoryview, ...],
+        tag: int,
+        want_fd: bool,
+        doing: Doing,
+    ) -> tuple[int, bytearray, int | None]:
+        """Sends the parts of a frame, gives (session, payload, descriptor) of the reply."""
+        if self._dead:
+            raise SessionLost(f"{self.name} is lost already: {self._dead}")
+        fds: list[int] = []
+        try:
+            for part in parts:
+                self._sock.sendall(part)
+            view = memoryview(self._header)
+            at = 0
+            if want_fd:
+                first, fds, _, _ = socket.recv_fds(self._sock, len(view), 1)
+                at = len(first)
+                view[:at] = first
+                if not first:
+                    raise ConnectionResetError
+            self._receive(view[at:])
+            magic, version, got, session, status, got_tag, size = wire.PACK_FRAME.unpack(self._header)
+            if (magic, version) != (wire.FRAME_MAGIC, wire.FRAME_VERSION) or size > wire.MAX_FRAME_BYTES:
+                raise ConnectionError("it answered with something that is no frame")
+            payload = bytearray(size)
+            self._receive(memoryview(payload))
+        except TimeoutError:
+            self._die(f"no answer for {self.reply_timeout_s:.0f} s", doing)
+        except OSError as error:
+            self._die(str(error) if error.args and not error.errno else self._server.obituary(), doing)
+        if status != Status.OK:
+            for fd in fds:
+                os.close(fd)
+            sentence = payload.decode("utf-8", "replace").strip("\0\n ")
+            if got == FrameType.ERROR:
+                self._die(f"the server could not read the frame: {sentence}", doing)
+            raise DeviceError(f"{self.name}: {sentence or _status_name(status)}")
+        if got != type | wire.REPLY or got_tag != tag:
+            self._die(f"it answered frame {tag} with type {got:#x}, tag {got_tag}", doing)
+        return session, payload, fds[0] if fds else None
+
+    def _receive(self, view: memoryview) -> None:
+        while view:
+            n = self._sock.recv_into(view)
+            if not n:
+                raise ConnectionResetError
+            view = view[n:]
+
+    def _free_garbage(self, session: int) -> None:
+        """Frees buffers whose Python objects are gone: a finalizer may run in the middle of a request, so it only notes."""
+        while self._garbage:
+            body = np.zeros(1, wire.BUFFER_REF)
+            body["handle"] = self._garbage.pop()
+            tag = next(self._tags)
+            with contextlib.suppress(DeviceError):
+                self._talk(
+                    FrameType.FREE, self._frame(FrameType.FREE, session, tag, (body.tobytes(),)), tag, False, "freeing"
+                )
+
+    def _die(self, reason: str, doing: Doing) -> NoReturn:
+        what = doing() if callable(doing) else doing
+        self._dead = reason
+        words = self._server.last_words()
+        self.close()
+        telling = [line.strip() for line in words.splitlines() if any(t in line for t in _TELLING)]
+        shown = telling[0] if telling else (words.strip().splitlines() or [""])[-1]
+        text = f"{self.name} is lost: {reason}" + (f", in flight: {what}" if what else "")
+        raise SessionLost(text + (f"; its last words: {shown[:300]}" if shown else ""), words) from None
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Ends the connection, and the server where it is our child. Safe to call twice."""
+        if self._dead is None:
+            self._dead = "it was closed"
+        self._finalizer()
+
+
+class Buffer:
+    """Memory that an NPU session can map. `view` is the memory itself where it is shared, otherwise a copy on this side
+    that `flush` sends and `fetch` brings. Freed when the last reference goes."""
+
+    def __init__(self, connection: Connection, session: int, handle: int, n_bytes: int, fd: int | None) -> None:
+        self.handle = handle
+        self.bytes = n_bytes
+        self.shared = fd is not None
+        self._connection = connection
+        self._session = session
+        self._view: npt.NDArray[np.uint8] | None = None
+        if fd is not None:
+            try:
+                self._view = np.frombuffer(mmap.mmap(fd, n_bytes), np.uint8)
+            finally:
+                os.close(fd)
+        weakref.finalize(self, connection._garbage.append, handle).atexit = False
+
+    @property
+    def view(self) -> npt.NDArray[np.uint8]:
+        if self._view is None:
+            self._view = np.zeros(self.bytes, np.uint8)
+        return self._view
+
+    def write(self, offset: int, data: npt.NDArray[np.uint8]) -> None:
+        """Puts bytes into the buffer without keeping a copy on this side."""
+        if self.shared:
+            self.view[offset : offset + data.size] = data
+            return
+        for at in range(0, data.size, CHUNK_BYTES):
+            part = np.ascontiguousarray(data[at : at + CHUNK_BYTES])
+            head = self._range(offset + at, part.size)
+            self._connection.request(
+                FrameType.WRITE, head, memoryview(part), session=self._session, doing="writing a buffer"
+            )
+
+    def flush(self, offset: int, n_bytes: int) -> None:
+        """Makes what was written to `view` visible to the server; nothing to do where memory is shared."""
+        if not self.shared and n_bytes:
+            self.write(offset, self.view[offset : offset + n_bytes])
+
+    def fetch(self, offset: int, n_bytes: int) -> None:
+        """Brings what the server wrote into `view`; nothing to do where memory is shared."""
+        if self.shared:
+            return
+        for at in range(offset, offset + n_bytes, CHUNK_BYTES):
+            size = min(CHUNK_BYTES, offset + n_bytes - at)
+            data = self._connection.request(
+                FrameType.READ, self._range(at, size), session=self._session, doing="reading a buffer"
+            )
+            self.view[at : at + size] = np.frombuffer(data, np.uint8)
+
+    def load(self, offset: int, path: str, file_offset: int, n_bytes: int) -> None:
+        """Brings a range of a file on the device's own file system into the buffer."""
+        body = np.zeros(1, wire.LOAD)
+        name = path.encode()
+        body[0] = (self.handle, len(name), offset, file_offset, n_bytes)
+        self._connection.request(
+            FrameType.LOAD, body.tobytes(), name, session=self._session, doing=f"loading {path}"
+        )
+
+    def _range(self, offset: int, n_bytes: int) -> bytes:
+        body = np.zeros(1, wire.RANGE)
+        body[0] = (self.handle, 0, offset, n_bytes)
+        return body.tobytes()
+
+
+def _end(sock: socket.socket, server: Server) -> None:
+    with contextlib.suppress(OSError):
+        sock.close()
+    server.end()
+
+
+def _status_name(status: int) -> str:
+    try:
+        return Status(status).name
+    except ValueError:
+        return f"status {status}"
+
+
