@@ -35,13 +35,13 @@ COMMON_FLAGS = (
     "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread",
 )  # fmt: skip
 # Every object of one program gets the same -m flags: 128-byte vectors are returned differently without them.
-HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512")
+HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-Wno-psabi")
 FLAVOUR_FLAGS = {
     "release": ("-O3", "-fno-sanitize=undefined"),
     "asan": ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
     "tsan": ("-O1", "-g", "-fsanitize=thread", "-fno-sanitize=undefined"),
 }
-HEXAGON_FLAGS = ("-O2", "-mhvx-length=128b", "-fno-sanitize=undefined")
+HEXAGON_FLAGS = ("-O2", "-fno-sanitize=undefined")  # the vector length is a feature of -mcpu
 
 # What x86-64-v3 asks for, by the names of /proc/cpuinfo.
 X86_64_V3 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
