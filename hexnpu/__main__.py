@@ -1,0 +1,3 @@
+from hexnpu.cli import main
+
+main()

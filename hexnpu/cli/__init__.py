@@ -1,0 +1,59 @@
+"""The command line: one module per command, which parses, prints and sets the exit code, and imports its work lazily."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import typer
+
+from hexnpu.errors import HexnpuError
+
+# Command -> (module, function). Each module imports what it needs inside its function, so that every command starts fast.
+COMMANDS = {
+    "generate": ("hexnpu.cli.generate", "generate"),
+    "plan": ("hexnpu.cli.plan", "plan"),
+    "ops": ("hexnpu.cli.ops", "ops"),
+    "profile": ("hexnpu.cli.profile", "profile"),
+    "compare": ("hexnpu.cli.compare", "compare"),
+    "audit": ("hexnpu.cli.audit", "audit"),
+    "trace": ("hexnpu.cli.trace", "trace"),
+}
+
+
+def build_app(only: str | None = None) -> typer.Typer:
+    """The application; with `only`, just that command is imported (the others cannot be called then)."""
+    app = typer.Typer(
+        name="hexnpu",
+        help="Offload, profile and emulate tensor graphs for the Snapdragon Hexagon NPU.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, (module, function) in COMMANDS.items():
+        if only in (None, name):
+            app.command(name)(getattr(importlib.import_module(module), function))
+
+    @app.callback()
+    def root() -> None:
+        """Keeps `hexnpu COMMAND` the form also where only one command is loaded."""
+
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    try:
+        build_app(command)(args=arguments, prog_name="hexnpu")
+    except HexnpuError as error:
+        print(f"hexnpu: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.
+        sys.stdout = None  # type: ignore[assignment]
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Transformer models built on graph.py: GGUF files, tokenizers, the llama architecture, sampling, generation."""
