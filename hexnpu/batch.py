@@ -103,9 +103,7 @@ class BatchBuilder:
         # The Placed is kept too: its id() must not be given to another while the batch is built.
         self._tensors[id(t)] = (ti, t)
         d = t.desc
-        self._tensor_rows.append(
-            wire.PACK_TENSOR.pack(t.offset, d.span_bytes, t.flags, d.type, bi, ti, *d.ne, *d.nb)
-        )
+        self._tensor_rows.append(wire.PACK_TENSOR.pack(t.offset, d.span_bytes, t.flags, d.type, bi, ti, *d.ne, *d.nb))
         return ti
 
     def finish(self) -> Batch:
@@ -144,7 +142,8 @@ def parse_response(data: bytearray) -> Response:
     """Reads a response. Raises ValueError where its counts and its length do not go together."""
     if len(data) < wire.RESPONSE.itemsize:
         raise ValueError(f"a response of {len(data)} bytes")
-    seq, start, stop, status, failing_op, n_ops, usecs, n_profiles, *n_traces, detail = _UNPACK_RESPONSE.unpack_from(data)
+    *head, detail = _UNPACK_RESPONSE.unpack_from(data)
+    seq, start, stop, status, failing_op, n_ops, usecs, n_profiles, *n_traces = head
     want = n_profiles * wire.PROFILE.itemsize + sum(n_traces) * wire.TRACE_EVENT.itemsize
     at = wire.RESPONSE.itemsize
     if len(data) != at + want:
@@ -157,9 +156,7 @@ def parse_response(data: bytearray) -> Response:
             traces.append(np.frombuffer(data, wire.TRACE_EVENT, count=n, offset=at))
             at += n * wire.TRACE_EVENT.itemsize
     text = detail.partition(b"\0")[0].decode("utf-8", "replace")
-    return Response(
-        seq, start, stop, status, failing_op, n_ops, usecs, tuple(n_traces), text, profiles, traces
-    )
+    return Response(seq, start, stop, status, failing_op, n_ops, usecs, tuple(n_traces), text, profiles, traces)
 
 
 _NO_PROFILES = np.empty(0, wire.PROFILE)

@@ -28,9 +28,9 @@ def open(
 ) -> Session:
     """Opens an NPU session on `target` (None: this machine's emulator).
 
-    `n_threads` is the number of HVX threads (default: 4, or the CPUs there are), `vtcm_mib` the VTCM (default: what the device
-    has). `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an error
-    instead of a numpy fallback. Use the session in a `with` block, or close it.
+    `n_threads` is the number of HVX threads (default: 4, or the CPUs there are), `vtcm_mib` the VTCM (default: what
+    the device has). `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an
+    error instead of a numpy fallback. Use the session in a `with` block, or close it.
     """
     if isinstance(devices, str) or len(devices) != 1 or devices[0] not in ("HTP0:0", "HTP0"):
         raise UsageError(f"unknown devices {devices!r}; a session has one device: ('HTP0:0',)")

@@ -1,7 +1,8 @@
-"""The structures of include/htp-wire.h and include/htp-frames.h as numpy dtypes: the only place that knows byte offsets.
+"""The structures of include/htp-wire.h and htp-frames.h as numpy dtypes: the only place that knows byte offsets.
 
-A dtype serves to read tables (responses, profiles) and to be compared with the C compiler's layout (tests/test_wire.py).
-The hot path packs with `struct`: `packer(dtype)` derives the format from the dtype, so the two cannot drift apart.
+A dtype serves to read tables (responses, profiles) and to be compared with the C compiler's layout, which
+tests/test_wire.py does. The hot path packs with `struct`: `packer(dtype)` derives the format from the dtype, so the
+two cannot drift apart.
 """
 
 from __future__ import annotations
@@ -104,9 +105,7 @@ OPEN = np.dtype([("n_threads", "<u4"), ("vtcm_mib", "<u4"), ("max_map_bytes", "<
 ALLOC = np.dtype([("bytes", "<u8"), ("share", "<u4"), ("pad", "<u4")])
 BUFFER_REF = np.dtype([("handle", "<u4"), ("pad", "<u4")])
 RANGE = np.dtype([("handle", "<u4"), ("pad", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
-LOAD = np.dtype(
-    [("handle", "<u4"), ("path_bytes", "<u4"), ("offset", "<u8"), ("file_offset", "<u8"), ("bytes", "<u8")]
-)
+LOAD = np.dtype([("handle", "<u4"), ("path_bytes", "<u4"), ("offset", "<u8"), ("file_offset", "<u8"), ("bytes", "<u8")])
 PROFILE_SET = np.dtype([("mode", "<u4"), ("pmu", "<u4", 8), ("pad", "<u4")])
 STATS = np.dtype(
     [(name, "<u8") for name in (

@@ -20,8 +20,8 @@ CONNECT_TIMEOUT_S = 10.0
 def connect(
     target: str | None, *, arch: int | None = None, flavour: str | None = None, env: Mapping[str, str] | None = None
 ) -> Connection:
-    """Connects to the device server of `target`; see ACCEPTED. `arch`, `flavour` and `env` are for the emulator, which is
-    built first where it has to be."""
+    """Connects to the device server of `target`; see ACCEPTED. `arch`, `flavour` and `env` are for the emulator, which
+    is built first where it has to be."""
     kind, _, rest = (target or "emu").partition(":")
     if kind == "emu" and not rest:
         return _emulator(arch, flavour, env)

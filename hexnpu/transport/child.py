@@ -58,7 +58,7 @@ def start(command: Sequence[str], name: str, env: Mapping[str, str] | None = Non
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed by Child.end
     try:
         process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=stderr, env={**os.environ, **(env or {})}
+            command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=stderr, env={**os.environ, **(env or {})}
         )
     except OSError as error:
         ours.close()

@@ -81,7 +81,11 @@ class Connection:
                 f"{self.name} speaks protocol {row['protocol']}, this hexnpu speaks {wire.VERSION}; rebuild the server"
             )
         return Hello(
-            *(int(row[n]) for n in ("arch", "n_threads", "n_hmx", "vtcm_bytes", "max_map_bytes")),
+            arch=int(row["arch"]),
+            n_threads=int(row["n_threads"]),
+            n_hmx=int(row["n_hmx"]),
+            vtcm_bytes=int(row["vtcm_bytes"]),
+            max_map_bytes=int(row["max_map_bytes"]),
             can_share=bool(row["can_share"]) and self._sock.family == socket.AF_UNIX,
             clock_khz=int(row["clock_khz"]),
             flavour=row["flavour"].decode("ascii", "replace"),
@@ -209,7 +213,7 @@ class Connection:
             view = view[n:]
 
     def _free_garbage(self, session: int) -> None:
-        """Frees buffers whose Python objects are gone: a finalizer may run in the middle of a request, so it only notes."""
+        """Frees buffers whose objects are gone: a finalizer may run in the middle of a request, so it only notes."""
         while self._garbage:
             body = np.zeros(1, wire.BUFFER_REF)
             body["handle"] = self._garbage.pop()
@@ -241,8 +245,8 @@ class Connection:
 
 
 class Buffer:
-    """Memory that an NPU session can map. `view` is the memory itself where it is shared, otherwise a copy on this side
-    that `flush` sends and `fetch` brings. Freed when the last reference goes."""
+    """Memory that an NPU session can map. `view` is the memory itself where it is shared, otherwise a copy on this
+    side that `flush` sends and `fetch` brings. Freed when the last reference goes."""
 
     def __init__(self, connection: Connection, session: int, handle: int, n_bytes: int, fd: int | None) -> None:
         self.handle = handle
@@ -272,9 +276,7 @@ class Buffer:
         for at in range(0, data.size, CHUNK_BYTES):
             part = np.ascontiguousarray(data[at : at + CHUNK_BYTES])
             head = self._range(offset + at, part.size)
-            self._connection.request(
-                FrameType.WRITE, head, memoryview(part), session=self._session, doing="writing a buffer"
-            )
+            self._connection.request(FrameType.WRITE, head, part.data, session=self._session, doing="writing a buffer")
 
     def flush(self, offset: int, n_bytes: int) -> None:
         """Makes what was written to `view` visible to the server; nothing to do where memory is shared."""
@@ -297,9 +299,7 @@ class Buffer:
         body = np.zeros(1, wire.LOAD)
         name = path.encode()
         body[0] = (self.handle, len(name), offset, file_offset, n_bytes)
-        self._connection.request(
-            FrameType.LOAD, body.tobytes(), name, session=self._session, doing=f"loading {path}"
-        )
+        self._connection.request(FrameType.LOAD, body.tobytes(), name, session=self._session, doing=f"loading {path}")
 
     def _range(self, offset: int, n_bytes: int) -> bytes:
         body = np.zeros(1, wire.RANGE)
@@ -318,5 +318,3 @@ def _status_name(status: int) -> str:
         return Status(status).name
     except ValueError:
         return f"status {status}"
-
-
