@@ -1,0 +1,284 @@
+"""The reference for one line: every record shape of the six generations, by regular expressions.
+
+The fast path (`parse.fast`) reads the common shapes of many lines at once and must agree with this file; whatever it
+does not recognise comes here. All functions work on bytes, since a log may hold any.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hexnpu.profile.columns import N_THREADS, OpText
+
+DEFAULT_DEVICE = "HTP0"
+U32_MAX = 0xFFFFFFFF
+
+_MARK = re.compile(rb"(?P<kind>profile-op|profile-batch|trace-evt|trace-op)[ \t]+")
+_DEVICE_WORD = re.compile(rb"(?:ggml-hex:[ \t]+(?P<named>[^\s:|]+(?::\d+)?)|(?P<bare>\b[A-Za-z]+\d+(?::\d+)?))[ \t]+$")
+_PREFIX = re.compile(rb"(?:ggml-hex:[ \t]+)?(?:[^\s:|]+(?::\d+)?[ \t]+)?$")
+
+_OP_TAIL = re.compile(
+    rb"(?P<old>op-)?usec[ \t]+(?P<usec>\d+)[ \t]+(?:op-)?cycles[ \t]+(?P<cycles>\d+)"
+    rb"(?:[ \t]+(?:op-)?pkts[ \t]+\d+[ \t]+\([\d.]+\))?(?:[ \t]+call-usec[ \t]+\d+)?"
+    rb"(?:[ \t]+start[ \t]+(?P<start>\d+))?(?:[ \t]+mhz[ \t]+(?P<mhz>\d+(?:\.\d+)?))?"
+    rb"(?P<pmu_mark>[ \t]+pmu[ \t]+\[(?P<pmu>[\d, \t]*)\])?(?P<evt_mark>[ \t]+evt[ \t]+\[(?P<evt>[\d, \t]*)\])?"
+    rb"(?P<rest>.*)$",
+    re.DOTALL,
+)
+_USEC = re.compile(rb"(?:op-)?usec[ \t]+\d+[ \t]+(?:op-)?cycles[ \t]")
+_EVENT = re.compile(
+    rb"(?P<op>[^\s:|]+):[ \t]+thread[ \t]+(?P<thread>\d+)[ \t]+(?:event[ \t]+(?P<event>[\w-]+)[ \t]+)?"
+    rb"info[ \t]+(?P<info>\d+)[ \t]+(?P<what>start|stop)[ \t]+(?P<cycles>\d+)"
+)
+_BATCH = re.compile(
+    rb"n-ops[ \t]+(?P<n_ops>\d+)[ \t]+batch-dur-usec[ \t]+(?P<host>\d+)[ \t]+htp-ops-usec[ \t]+(?P<usec>\d+)"
+    rb"(?:[ \t]+evt[ \t]+\[(?P<evt>[\d, \t]*)\])?"
+)
+_OPBATCH = re.compile(rb"OPBATCH\|[^|]*\|n-ops[ \t]+(?P<n_ops>\d+)\|(?:evt-cnt[ \t]+(?P<evt>[\d, \t]+)|----)\|")
+_G0 = re.compile(
+    rb"ggml-hex:[ \t]+(?:(?P<device>[A-Za-z]+\d+(?::\d+)?)[ \t]+)?(?P<op>[A-Za-z0-9_+]+)[ \t]+(?P<body>\S.*?)[ \t]+:[ \t]+"
+    rb"total[ \t]+(?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+cycles[ \t]+(?P<cycles>\d+)[ \t]+pkts[ \t]+\d+"
+)
+_G0_LOOKS = re.compile(rb"ggml-hex:.*[ \t]:[ \t]+total[ \t]+\d")
+_G0_TENSOR = re.compile(rb"(?P<name>.*?)[ \t]*(?P<dims>(?<!\S)\d+(?::\d+)+!?|NONE)$", re.DOTALL)
+_BANNER = re.compile(rb"Profiling mode[ \t]+(?P<mode>\d+)[ \t]+:[ \t]+pmu-evt[ \t]+\[(?P<events>[^\]]*)\]")
+_STAMP = re.compile(rb"(?<!\d)(\d+)\.(\d\d)\.(\d\d\d)\.(\d\d\d)[ \t]+[A-Z][ \t]")
+_LOGCAT = re.compile(rb"(?<!\d)(\d\d)-(\d\d)[ \t]+(\d\d):(\d\d):(\d\d)\.(\d{3,6})(?!\d)")
+
+_DIM = rb"(?:NONE|\d+(?::\d+){0,3}!?)"
+_DIMS = re.compile(rb"(?:" + _DIM + rb"(?: x " + _DIM + rb")*)?[ ]?-> " + _DIM + rb"|----|" + _DIM)
+_TYPE = rb"[A-Za-z][A-Za-z0-9_]*"
+_TYPES = re.compile(rb"(?:" + _TYPE + rb"(?: x " + _TYPE + rb")*)?[ ]?-> " + _TYPE + rb"|----|" + _TYPE)
+_OP_NAME = re.compile(rb"[A-Za-z0-9_+\-.()]+")
+
+
+@dataclass(frozen=True)
+class OpRecord:
+    device: str
+    text: OpText
+    usec: int
+    cycles: int
+    start: int
+    pmu: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    device: str
+    thread: int
+    name: str
+    stop: bool
+    info: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class BatchRecord:
+    device: str
+    opbatch: bool
+    n_ops: int
+    usec: int
+    cycles: int
+    start: int
+    host_usec: int
+    evt_cnt: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """Looks like a record of this kind, is not readable."""
+
+    kind: str
+
+
+Record = OpRecord | EventRecord | BatchRecord | BadRecord
+
+
+def _numbers(text: bytes | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(b",") if part.strip()) if text else ()
+
+
+def text_of(data: bytes) -> str:
+    """Names may hold bytes that are not UTF-8; they come back as they were."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=1 << 16)
+def op_text(raw: bytes) -> OpText | None:
+    """What stands between `profile-op ` and `usec`: None when its fields cannot be told apart."""
+    raw = raw.rstrip(b" \t")
+    if raw.endswith(b"|"):
+        return _piped_text(raw[:-1])
+    if raw.endswith(b":"):
+        return _colon_text(raw[:-1].rstrip(b" \t"))
+    return None
+
+
+def _is_dims_types(dims: bytes, types: bytes) -> bool:
+    return bool(_DIMS.fullmatch(dims) and _TYPES.fullmatch(types))
+
+
+def _piped_text(raw: bytes) -> OpText | None:
+    """NAME|names|dims|types|strides[|kernel params]; the names may hold pipes, the fields after them cannot."""
+    fields = raw.split(b"|")
+    if len(fields) < 5 or not _OP_NAME.fullmatch(fields[0].strip()):
+        return None
+    for first in (len(fields) - 4, len(fields) - 3):
+        if first >= 2 and _is_dims_types(fields[first].strip(), fields[first + 1].strip()):
+            rest = [text_of(part.strip()) for part in fields[first:]]
+            names = text_of(b"|".join(fields[1:first]).strip(b" "))
+            return OpText(text_of(raw), text_of(fields[0].strip()), names, *rest)
+    return None
+
+
+def _colon_text(raw: bytes) -> OpText | None:
+    """NAME: names : dims : types : strides[ : buffers or kernel params]; the names may hold ' : '."""
+    name = re.match(rb"([A-Za-z0-9_+\-.()]+)[ \t]*:", raw)
+    if not name:
+        return None
+    fields = raw[name.end() :].split(b" : ")
+    for first in (len(fields) - 4, len(fields) - 3):
+        if first >= 1 and _is_dims_types(fields[first].strip(), fields[first + 1].strip()):
+            rest = [text_of(part.strip()) for part in fields[first:]]
+            names = text_of(b" : ".join(fields[:first]).strip(b" "))
+            return OpText(text_of(raw), text_of(name.group(1)), names, *rest, generation="colons")
+    return None
+
+
+def _op(device: str, body: bytes, last_cut: bool) -> Record | None:
+    tails = list(_USEC.finditer(body))
+    if not tails:
+        return BadRecord("profile-op")
+    tail = _OP_TAIL.match(body, tails[-1].start())
+    if tail is None:
+        return BadRecord("profile-op")
+    usec, cycles, start = int(tail["usec"]), int(tail["cycles"]), int(tail["start"] or -1)
+    raw = body[: tail.start()]
+    rest = tail["rest"].strip()
+    if b" pmu [" in tail["rest"] or b" evt [" in tail["rest"] or (last_cut and rest):
+        return BadRecord("profile-op")
+    if raw.startswith(b"OPBATCH|"):
+        return _opbatch(device, raw, usec, cycles, start)
+    text = op_text(raw)
+    pmu = _numbers(tail["pmu"])
+    if text is None or len(pmu) > 8 or max(pmu, default=0) > U32_MAX or max(start, cycles) > U32_MAX:
+        return BadRecord("profile-op")
+    if text.generation == "pipes" and (tail["start"] is None or tail["mhz"] is None):
+        return BadRecord("profile-op")  # such a line always ends in `start N mhz F`: this one is torn
+    return OpRecord(device, text, usec, cycles, start, pmu)
+
+
+def _opbatch(device: str, raw: bytes, usec: int, cycles: int, start: int) -> Record:
+    match = _OPBATCH.match(raw)
+    evt = _numbers(match["evt"]) if match else ()
+    if match is None or start < 0 or len(evt) > N_THREADS:
+        return BadRecord("profile-op")
+    return BatchRecord(device, True, int(match["n_ops"]), usec, cycles, start, -1, evt)
+
+
+def _event(kind: str, device: str, body: bytes) -> Record:
+    match = _EVENT.match(body)
+    if match is None or int(match["thread"]) >= N_THREADS or int(match["cycles"]) > U32_MAX:
+        return BadRecord(kind)
+    if int(match["info"]) > U32_MAX or (kind == "trace-op") != (match["event"] is not None):
+        return BadRecord(kind)
+    name = text_of(match["event"] or match["op"])
+    return EventRecord(device, int(match["thread"]), name, match["what"] == b"stop", int(match["info"]), int(match["cycles"]))
+
+
+def _batch(device: str, body: bytes) -> Record:
+    match = _BATCH.match(body)
+    evt = _numbers(match["evt"]) if match else ()
+    if match is None or len(evt) > N_THREADS:
+        return BadRecord("profile-batch")
+    return BatchRecord(device, False, int(match["n_ops"]), int(match["usec"]), -1, -1, int(match["host"]), evt)
+
+
+def _g0(line: bytes) -> Record | None:
+    match = _G0.search(line)
+    if match is None:
+        return BadRecord("total ... us") if _G0_LOOKS.search(line) else None
+    *inputs, output = re.split(rb" x | -> ", match["body"])
+    names, dims = [], []
+    for tensor in (*inputs, output):
+        parts = _G0_TENSOR.match(tensor)
+        if parts is None:
+            return _g0_odd_names(match)
+        names.append(parts["name"])
+        dims.append(parts["dims"])
+    return _g0_record(match, names, dims)
+
+
+def _g0_odd_names(match: re.Match[bytes]) -> Record:
+    """A name with ' x ' or ' -> ' inside: a tensor ends where dims stand."""
+    tensors = re.findall(rb"(.*?)[ \t]+(\d+(?::\d+)+!?)(?: x | -> |$)", match["body"])
+    if not tensors:
+        return BadRecord("total ... us")
+    return _g0_record(match, [name for name, _ in tensors], [dims for _, dims in tensors])
+
+
+def _g0_record(match: re.Match[bytes], names: list[bytes], dims: list[bytes]) -> OpRecord:
+    def arrow(parts: list[bytes]) -> str:
+        return text_of(b" x ".join(parts[:-1]) + b" -> " + parts[-1])
+
+    raw = text_of(match["op"] + b" " + match["body"])
+    text = OpText(raw, text_of(match["op"]), arrow(names), arrow(dims), "", generation="G0")
+    device = text_of(match["device"] or DEFAULT_DEVICE.encode())
+    return OpRecord(device, text, int(match["usec"]), int(match["cycles"]), -1, ())
+
+
+def parse_line(line: bytes, cut: bool = False) -> list[Record]:
+    """All records of a line, in order. `cut`: the log ends inside this line, what is not complete does not count."""
+    marks = list(_MARK.finditer(line))
+    if not marks:
+        record = _g0(line) if b"ggml-hex" in line else None
+        return [record] if record else []
+    records: list[Record] = []
+    for index, mark in enumerate(marks):
+        begin = marks[index - 1].end() if index else 0
+        word = _DEVICE_WORD.search(line, begin, mark.start())
+        device = text_of(word["named"] or word["bare"]) if word else DEFAULT_DEVICE
+        end = len(line)
+        if index + 1 < len(marks):  # the next record's own prefix does not belong to this one
+            prefix = _PREFIX.search(line, mark.end(), marks[index + 1].start())
+            end = prefix.start() if prefix else marks[index + 1].start()
+        body = line[mark.end() : end]
+        kind = mark["kind"].decode()
+        last_cut = cut and index + 1 == len(marks)
+        if kind == "profile-op":
+            record = _op(device, body, last_cut)
+        elif kind == "profile-batch":
+            record = _batch(device, body)
+        else:
+            record = _event(kind, device, body)
+        if record is not None:
+            records.append(record)
+    return records
+
+
+def parse_banner(line: bytes) -> tuple[int, list[int]] | None:
+    """(profiling mode, PMU event numbers) of the banner a session prints at start."""
+    match = _BANNER.search(line)
+    if match is None:
+        return None
+    words = re.findall(rb"0x[0-9a-fA-F]+|\d+", match["events"])
+    return int(match["mode"]), [int(word, 0) for word in words]
+
+
+def parse_stamp_us(line: bytes, end: int) -> int:
+    """The last host stamp (`M.SS.mmm.uuu L ` or logcat's date and time) before column `end`, in microseconds; -1."""
+    stamp = None
+    for match in _STAMP.finditer(line, 0, end):
+        stamp = match
+    if stamp:
+        minutes, seconds, millis, micros = (int(part) for part in stamp.groups())
+        return ((minutes * 60 + seconds) * 1000 + millis) * 1000 + micros
+    logcat = _LOGCAT.search(line, 0, end)
+    if logcat:
+        month, day, hour, minute, second = (int(part) for part in logcat.groups()[:5])
+        days = month * 31 + day
+        fraction = int(logcat.group(6).ljust(6, b"0"))
+        return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    return -1
