@@ -17,17 +17,13 @@
 #include "hvx/rmpy.h"
 #include "hvx/shift.h"
 
-#if __has_include("hvx/sf.h")
-#include "hvx/sf.h"
-#endif
-#if __has_include("hvx/hf.h")
+#include "hvx/bf.h"
+#include "hvx/cvt.h"
+#include "hvx/fcmp.h"
 #include "hvx/hf.h"
-#endif
 #if __has_include("hvx/qf.h")
 #include "hvx/qf.h"
 #endif
-#if __has_include("hvx/cvt.h")
-#include "hvx/cvt.h"
-#endif
+#include "hvx/sf.h"
 
 #endif
