@@ -1,0 +1,90 @@
+"""What a weight is made from: its type and shape, its bytes, and whether they can be right."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from hexnpu.errors import HexnpuError, UsageError
+from hexnpu.plan.base import ShapeError
+from hexnpu.tensor import BLOCKS, DTYPES, Desc, Shape, Type
+
+
+class GgufLike(Protocol):
+    """A tensor of a GGUF file that reads its own bytes (hexnpu.models.gguf_file.GgufTensor)."""
+
+    @property
+    def type(self) -> Type: ...
+    @property
+    def ne(self) -> Shape: ...
+    def read(self) -> npt.NDArray[np.uint8]: ...
+
+
+# A numpy array, (type, ne, bytes), a tensor of our GGUF reader, or a ReaderTensor of the gguf package.
+WeightSource = Union[npt.NDArray[Any], "tuple[Type, tuple[int, ...], bytes]", GgufLike, Any]
+
+
+def describe_source(name: str, source: WeightSource) -> tuple[Type, tuple[int, ...]]:
+    """Type and ne of what a weight is made from."""
+    if isinstance(source, np.ndarray):
+        for type, dtype in DTYPES.items():
+            if source.dtype == dtype:
+                return type, tuple(reversed(source.shape)) or (1,)
+        raise UsageError(f"weight {name}: an array of {source.dtype}; use float32, float16, int32 or int64")
+    if isinstance(source, tuple) and len(source) == 3:
+        type, ne, data = source
+        want = _dense(f"weight {name}", Type(type), ne).span_bytes
+        if len(data) != want:
+            raise ShapeError(f"weight {name}: {len(data)} bytes, {Type(type).name} of ne {tuple(ne)} takes {want}")
+        return Type(type), tuple(ne)
+    if hasattr(source, "read") and hasattr(source, "ne"):
+        return source.type, source.ne
+    if hasattr(source, "tensor_type"):  # gguf.ReaderTensor
+        try:
+            return Type(int(source.tensor_type)), tuple(int(n) for n in source.shape)
+        except ValueError:
+            raise UsageError(f"weight {name}: type {source.tensor_type.name} is not known here") from None
+    raise UsageError(
+        f"weight {name}: made from a {type_name(source)}; use a numpy array, a GGUF tensor or (Type, ne, bytes)"
+    )
+
+
+def read_source(source: WeightSource) -> npt.NDArray[np.uint8]:
+    """The bytes of what a weight is made from, flat."""
+    if isinstance(source, np.ndarray):
+        return np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    if isinstance(source, tuple):
+        return np.frombuffer(source[2], np.uint8)
+    if hasattr(source, "read"):
+        return np.asarray(source.read())
+    return np.ascontiguousarray(source.data).reshape(-1).view(np.uint8)
+
+
+class WeightError(HexnpuError):
+    """A weight that holds NaN or infinite scales."""
+
+
+# Where a block keeps its half-precision scales: byte offsets.
+_SCALES = {
+    Type.Q4_0: (0,), Type.Q4_1: (0, 2), Type.Q8_0: (0,), Type.Q4_K: (0, 2), Type.Q5_K: (0, 2), Type.Q6_K: (208,),
+    Type.IQ4_NL: (0,),
+}  # fmt: skip
+
+
+def check_finite(name: str, type: Type, raw: npt.NDArray[np.uint8]) -> None:
+    """Raises WeightError for NaN elements or scales (and infinite scales): every product with them would be NaN."""
+    if type in (Type.F32, Type.F16):
+        bad = int(np.count_nonzero(np.isnan(raw.view(DTYPES[type]))))
+    elif type in _SCALES:
+        blocks = raw.reshape(-1, BLOCKS[type][1])
+        bad = 0
+        for at in _SCALES[type]:
+            # The upper byte of a half: all ones in the exponent means inf or NaN.
+            bad += int(np.count_nonzero((blocks[:, at + 1] & 0x7C) == 0x7C))
+    else:
+        return
+    if bad:
+        what = "elements are NaN" if type in DTYPES else "scales are NaN or infinite"
+        raise WeightError(f"weight {name}: {bad} {what}; the file is damaged or was converted wrongly")
