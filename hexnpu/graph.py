@@ -11,15 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, Union
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from hexnpu.errors import HexnpuError, UsageError
+from hexnpu.errors import UsageError
 from hexnpu.plan import family, op_table
 from hexnpu.plan.base import ShapeError
 from hexnpu.tensor import BLOCKS, DTYPES, Desc, Shape, Type
+from hexnpu.weights import WeightSource, dense, describe_source
 
 ROPE_MODES = {"normal": 0, "neox": 2}
 
@@ -35,7 +33,7 @@ class Kind(Enum):
 
 @dataclass(slots=True, eq=False)
 class Tensor:
-    """A tensor of a graph. A view has another tensor as `root`, in whose memory it lies `offset` bytes from the start."""
+    """A tensor of a graph. A view has another tensor as `root` and lies `offset` bytes from the start of its memory."""
 
     graph: Graph
     name: str
@@ -96,7 +94,7 @@ class Graph:
             raise ShapeError(
                 f"input {name}: an input is F32, F16, I32 or I64, not {type.name}; a weight may be quantized"
             )
-        self.inputs[name] = Tensor(self, name, _dense(f"input {name}", type, ne), Kind.INPUT)
+        self.inputs[name] = Tensor(self, name, dense(f"input {name}", type, ne), Kind.INPUT)
         return self.inputs[name]
 
     def weight(self, name: str, source: WeightSource) -> Tensor:
@@ -111,12 +109,12 @@ class Graph:
             return known
         self._free_name(name)
         type, ne = describe_source(name, source)
-        self.weights[name] = Tensor(self, name, _dense(f"weight {name}", type, ne), Kind.WEIGHT, source=source)
+        self.weights[name] = Tensor(self, name, dense(f"weight {name}", type, ne), Kind.WEIGHT, source=source)
         return self.weights[name]
 
     def state(self, name: str, ne: Sequence[int], type: Type = Type.F32) -> Tensor:
         """Memory that outlives a run, zero at first; graphs of one session that name the same state share it."""
-        desc = _dense(f"state {name}", type, ne)
+        desc = dense(f"state {name}", type, ne)
         known = self.states.get(name)
         if known is not None:
             if known.desc != desc:
@@ -137,14 +135,15 @@ class Graph:
     # Ops
 
     def op(self, op: str, *src: Tensor | None, dst: Tensor | None = None, name: str = "", **params: Any) -> Tensor:
-        """Any op of htp-ops.def, by name. `dst`: the state (or a view of one) that it writes; otherwise it makes its own."""
+        """Any op of htp-ops.def, by name. `dst`: the state (or a view of one) that it writes, which the family's `infer`
+        sees as the last source; otherwise the op makes its own result."""
         if op not in op_table():
             raise UsageError(f"no op {op!r}; `hexnpu ops` lists them")
         self._own(op, (*src, dst))
-        descs = [None if t is None else t.desc for t in src]
+        operands = src if dst is None else (*src, dst)
         module = family(op)
         try:
-            results = module.infer(op, (*descs, dst.desc) if dst is not None else tuple(descs), params)
+            results = module.infer(op, tuple(None if t is None else t.desc for t in operands), params)
             words = module.pack(op, params)
         except ShapeError as error:
             raise ShapeError(
@@ -153,11 +152,11 @@ class Graph:
         if dst is not None:
             if dst.root.kind is not Kind.STATE:
                 raise UsageError(f"{op} can only write into a state, and {dst.name} is a {dst.root.kind.value}")
-            outs = (self._view(dst, dst.desc, 0, name),)
+            outs = [self._view(dst, dst.desc, 0, name)]
         else:
             label = name or f"{op.lower()}_{len(self.nodes)}"
-            outs = tuple(Tensor(self, label, d, Kind.RESULT) for d in results)
-        self.nodes.append(Node(op, words, src, outs))
+            outs = [Tensor(self, label, d, Kind.RESULT) for d in results]
+        self.nodes.append(Node(op, words, src, tuple(outs)))
         return outs[0]
 
     def mul_mat(self, w: Tensor, x: Tensor, *, name: str = "") -> Tensor:
@@ -202,8 +201,8 @@ class Graph:
         beta_slow: float = 1.0,
         name: str = "",
     ) -> Tensor:
-        """Rotary embedding of x [D, heads, tokens] at pos I32 [tokens]. `mode`: "normal" (neighbours are a pair) or "neox"
-        (halves are)."""
+        """Rotary embedding of x [D, heads, tokens] at pos I32 [tokens]. `mode`: "normal" (neighbours are a pair) or
+        "neox" (halves are)."""
         if mode not in ROPE_MODES:
             raise UsageError(f"rope mode {mode!r}: there are {' and '.join(ROPE_MODES)}")
         return self.op(
@@ -256,7 +255,8 @@ class Graph:
 
     def get_rows(self, table: Tensor, idx: Tensor, type: Type | None = None, *, name: str = "") -> Tensor:
         """Rows idx (I32 or I64) of `table`, as F32 or as `type`."""
-        return self.op("GET_ROWS", table, idx, name=name, **({} if type is None else {"type": type}))
+        params: dict[str, Any] = {} if type is None else {"type": type}
+        return self.op("GET_ROWS", table, idx, name=name, **params)
 
     def set_rows(self, state: Tensor, rows: Tensor, idx: Tensor, *, name: str = "") -> Tensor:
         """Writes rows (F32) into the rows idx (I32 or I64) of a state; gives the state as it is afterwards."""
@@ -275,7 +275,7 @@ class Graph:
     def reshape(self, x: Tensor, ne: Sequence[int], *, name: str = "") -> Tensor:
         """The same elements in another shape; x must be contiguous."""
         self._own("reshape", (x,))
-        desc = _dense(f"reshape of {x}", x.type, ne)
+        desc = dense(f"reshape of {x}", x.type, ne)
         if desc.n_elements != x.desc.n_elements:
             raise ShapeError(f"reshape of {x}: {desc.n_elements} elements in {tuple(ne)}, it has {x.desc.n_elements}")
         if not x.desc.is_contiguous:
@@ -292,7 +292,7 @@ class Graph:
         ne, nb = [0] * 4, [0] * 4
         for i, axis in enumerate(axes):
             ne[axis], nb[axis] = x.ne[i], x.nb[i]
-        return self._view(x, Desc(x.type, (ne[0], ne[1], ne[2], ne[3]), (nb[0], nb[1], nb[2], nb[3])), 0, name)
+        return self._view(x, Desc(x.type, _shape(ne), _shape(nb)), 0, name)
 
     def transpose(self, x: Tensor, *, name: str = "") -> Tensor:
         """Swaps the first two dimensions."""
@@ -306,8 +306,9 @@ class Graph:
         elements = BLOCKS[x.type][0] if dim == 0 else 1
         if start % elements or stop % elements:
             raise ShapeError(f"slice of {x}: {start}:{stop} cuts a {x.type.name} block of {elements}")
-        ne = (*x.ne[:dim], stop - start, *x.ne[dim + 1 :])
-        return self._view(x, Desc(x.type, ne, x.nb), start // elements * x.nb[dim], name)
+        ne = list(x.ne)
+        ne[dim] = stop - start
+        return self._view(x, Desc(x.type, _shape(ne), x.nb), start // elements * x.nb[dim], name)
 
     def _view(self, x: Tensor, desc: Desc, offset: int, name: str) -> Tensor:
         view = Tensor(self, name or x.name, desc, x.kind, offset=x.offset + offset)
@@ -329,10 +330,6 @@ class Graph:
                 raise UsageError(f"the graph has a tensor named {name} already")
 
 
-def _dense(what: str, type: Type, ne: Sequence[int]) -> Desc:
-    if not 1 <= len(ne) <= 4 or any(int(n) != n or n < 0 for n in ne):
-        raise ShapeError(f"{what}: {tuple(ne)} is no shape of one to four dimensions")
-    try:
-        return Desc.contiguous(type, tuple(int(n) for n in ne))
-    except ValueError as error:
-        raise ShapeError(f"{what}: {error}") from None
+def _shape(values: Sequence[int]) -> Shape:
+    a, b, c, d = values
+    return (a, b, c, d)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Union
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +23,34 @@ class GgufLike(Protocol):
     def read(self) -> npt.NDArray[np.uint8]: ...
 
 
-# A numpy array, (type, ne, bytes), a tensor of our GGUF reader, or a ReaderTensor of the gguf package.
-WeightSource = Union[npt.NDArray[Any], "tuple[Type, tuple[int, ...], bytes]", GgufLike, Any]
+# A numpy array, (type, ne, bytes), a tensor of our GGUF reader (GgufLike), or a ReaderTensor of the gguf package, which
+# has no types.
+WeightSource = Any
+
+
+def dense(what: str, type: Type, ne: Sequence[int]) -> Desc:
+    """A contiguous tensor's descriptor. Raises ShapeError in the words of `what` where there can be none."""
+    if not 1 <= len(ne) <= 4 or any(int(n) != n or n < 0 for n in ne):
+        raise ShapeError(f"{what}: {tuple(ne)} is no shape of one to four dimensions")
+    try:
+        return Desc.contiguous(type, tuple(int(n) for n in ne))
+    except ValueError as error:
+        raise ShapeError(f"{what}: {error}") from None
 
 
 def describe_source(name: str, source: WeightSource) -> tuple[Type, tuple[int, ...]]:
     """Type and ne of what a weight is made from."""
     if isinstance(source, np.ndarray):
-        for type, dtype in DTYPES.items():
+        for kind, dtype in DTYPES.items():
             if source.dtype == dtype:
-                return type, tuple(reversed(source.shape)) or (1,)
+                return kind, tuple(reversed(source.shape)) or (1,)
         raise UsageError(f"weight {name}: an array of {source.dtype}; use float32, float16, int32 or int64")
     if isinstance(source, tuple) and len(source) == 3:
-        type, ne, data = source
-        want = _dense(f"weight {name}", Type(type), ne).span_bytes
+        kind, ne, data = source
+        want = dense(f"weight {name}", Type(kind), ne).span_bytes
         if len(data) != want:
-            raise ShapeError(f"weight {name}: {len(data)} bytes, {Type(type).name} of ne {tuple(ne)} takes {want}")
-        return Type(type), tuple(ne)
+            raise ShapeError(f"weight {name}: {len(data)} bytes, {Type(kind).name} of ne {tuple(ne)} takes {want}")
+        return Type(kind), tuple(ne)
     if hasattr(source, "read") and hasattr(source, "ne"):
         return source.type, source.ne
     if hasattr(source, "tensor_type"):  # gguf.ReaderTensor
@@ -47,7 +59,7 @@ def describe_source(name: str, source: WeightSource) -> tuple[Type, tuple[int, .
         except ValueError:
             raise UsageError(f"weight {name}: type {source.tensor_type.name} is not known here") from None
     raise UsageError(
-        f"weight {name}: made from a {type_name(source)}; use a numpy array, a GGUF tensor or (Type, ne, bytes)"
+        f"weight {name}: made from a {type(source).__name__}; use a numpy array, a GGUF tensor or (Type, ne, bytes)"
     )
 
 
