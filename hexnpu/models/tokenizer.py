@@ -99,8 +99,8 @@ class ChatTokenizer:
             if text.endswith("�"):
                 continue
             yield text[len(before) :]
-            # One token of context is enough for the decoder to know whether a leading space counts.
-            context, pending = pending[-1:], []
+            # The last piece is context enough for the decoder to know whether a leading space counts.
+            context, pending = pending, []
         if pending:
             yield self.decode([*context, *pending])[len(self.decode(context)) :]
 
@@ -170,8 +170,9 @@ def _sentencepiece_bpe(file: GgufFile, tokens: list[str]) -> Tokenizer:
     )
     prefix = [normalizers.Prepend("▁")] if file.fields.get("tokenizer.ggml.add_space_prefix", True) else []
     tokenizer.normalizer = normalizers.Sequence([*prefix, normalizers.Replace(" ", "▁")])
+    strip = [decoders.Strip(" ", 1, 0)] if prefix else []
     tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *([decoders.Strip(" ", 1, 0)] if prefix else [])]
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
     )
     return tokenizer
 

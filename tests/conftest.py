@@ -1,0 +1,28 @@
+"""What every test may need: the tools from outside, and the demo model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scripts.demo_model import demo_model
+
+
+def require_tool(name: str, package: str) -> str:
+    """The path of a program. Without it the test is skipped on a developer's machine and fails in CI."""
+    found = shutil.which(name)
+    if found:
+        return found
+    message = f"{name} is not installed (apt-get install {package})"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def demo_gguf() -> Path:
+    """SmolLM2-135M-Instruct Q4_1."""
+    return demo_model()
