@@ -269,7 +269,6 @@ HVX_INLINE HVX_Vector Q6_Vw_vsub_VwVwQ_carry(HVX_Vector Vu, HVX_Vector Vv, HVX_V
     return Q6_Vw_vadd_VwVwQ_carry(Vu, ~Vv, Qx);
 }
 
-// As the manual has it; QEMU 7.2 lets the sum wrap before it saturates.
 HVX_INLINE HVX_Vector Q6_Vw_vadd_VwVwQ_carry_sat(HVX_Vector Vu, HVX_Vector Vv, HVX_VectorPred Qs) {
     return hvx_narrow_w_sat(hvx_wide_w(Vu) + hvx_wide_w(Vv) + hvx_wide_uw(hvx_carry_in(Qs)));
 }

@@ -230,4 +230,53 @@ HVX_INLINE HVX_VectorPair Q6_Ww_vtmpy_WhRb(HVX_VectorPair Vuu, Word32 Rt) {
     return Q6_Ww_vtmpyacc_WwWhRb(Q6_W_vzero(), Vuu, Rt);
 }
 
+// v6mpy (v68): six unsigned bytes of a pair by six signed coefficients of ten bits. Coefficient n of a word has its low
+// eight bits in byte n and its top two in byte 3; the low vector of Vvv holds row 0, the high one row 1.
+HVX_INLINE hvx_u32 hvx_coefficient(HVX_Vector v, int n) {
+    hvx_u32 low = hvx_ub_of_w(v, n);
+    hvx_i32 high = (hvx_i32) ((hvx_u32) v << (6 - 2 * n)) >> 30;
+    return low | ((hvx_u32) high << 8);
+}
+
+HVX_INLINE hvx_u32 hvx_dot3(const hvx_u32 bytes[3], HVX_Vector row) {
+    return bytes[0] * hvx_coefficient(row, 0) + bytes[1] * hvx_coefficient(row, 1) + bytes[2] * hvx_coefficient(row, 2);
+}
+
+// Even immediates sum both rows into the high result, odd ones into the low result.
+HVX_INLINE HVX_VectorPair hvx_six_products(const hvx_u32 upper[3], const hvx_u32 lower[3], HVX_VectorPair Vvv, int odd) {
+    HVX_Vector row0 = Q6_V_lo_W(Vvv), row1 = Q6_V_hi_W(Vvv);
+    hvx_u32 both = hvx_dot3(upper, row1) + hvx_dot3(lower, row0);
+    return odd ? HVX_PAIR(both, hvx_dot3(upper, row0)) : HVX_PAIR(hvx_dot3(lower, row1), both);
+}
+
+HVX_INLINE HVX_VectorPair Q6_Ww_v6mpy_WubWbI_v(HVX_VectorPair Vuu, HVX_VectorPair Vvv, Word32 Iu2) {
+    HVX_Vector u0 = Q6_V_lo_W(Vuu), u1 = Q6_V_hi_W(Vuu);
+    int shift = Iu2 < 2;
+    HVX_Vector middle = shift ? u1 : u0, last = u1;
+    const hvx_u32 upper[3] = {hvx_ub_of_w(u0, 2 + shift), hvx_ub_of_w(middle, shift ? 2 : 3), hvx_ub_of_w(last, 2 + shift)};
+    const hvx_u32 lower[3] = {hvx_ub_of_w(u0, shift), hvx_ub_of_w(middle, shift ? 0 : 1), hvx_ub_of_w(last, shift)};
+    return hvx_six_products(upper, lower, Vvv, Iu2 & 1);
+}
+
+HVX_INLINE HVX_VectorPair Q6_Ww_v6mpy_WubWbI_h(HVX_VectorPair Vuu, HVX_VectorPair Vvv, Word32 Iu2) {
+    HVX_Vector u0 = Q6_V_lo_W(Vuu), u1 = Q6_V_hi_W(Vuu);
+    int shift = Iu2 < 2;
+    HVX_Vector middle = shift ? u1 : u0;
+    const hvx_u32 upper[3] = {hvx_ub_of_w(u1, shift ? 3 : 1), hvx_ub_of_w(middle, shift ? 1 : 3),
+                              hvx_ub_of_w(u0, shift ? 3 : 1)};
+    const hvx_u32 lower[3] = {hvx_ub_of_w(u1, shift ? 2 : 0), hvx_ub_of_w(middle, shift ? 0 : 2),
+                              hvx_ub_of_w(u0, shift ? 2 : 0)};
+    return hvx_six_products(upper, lower, Vvv, Iu2 & 1);
+}
+
+HVX_INLINE HVX_VectorPair Q6_Ww_v6mpyacc_WwWubWbI_v(
+    HVX_VectorPair Vxx, HVX_VectorPair Vuu, HVX_VectorPair Vvv, Word32 Iu2) {
+    return HVX_ADD_W(Vxx, Q6_Ww_v6mpy_WubWbI_v(Vuu, Vvv, Iu2));
+}
+
+HVX_INLINE HVX_VectorPair Q6_Ww_v6mpyacc_WwWubWbI_h(
+    HVX_VectorPair Vxx, HVX_VectorPair Vuu, HVX_VectorPair Vvv, Word32 Iu2) {
+    return HVX_ADD_W(Vxx, Q6_Ww_v6mpy_WubWbI_h(Vuu, Vvv, Iu2));
+}
+
 #endif

@@ -286,13 +286,36 @@ HVX_INLINE HVX_Vector Q6_Vuh_vasr_WwVuh_rnd_sat(HVX_VectorPair Vuu, HVX_Vector V
     return hvx_join_h(hvx_sat_w_uh((low >> n0) + half0), hvx_sat_w_uh((high >> n1) + half1));
 }
 
+// clang 18 and 19 have no vector popcount: sums of bits in pairs, nibbles and bytes there.
+#if __has_builtin(__builtin_elementwise_popcount)
+HVX_INLINE hvx_u16 hvx_popcount_h(hvx_u16 v) {
+    return __builtin_elementwise_popcount(v);
+}
+
+HVX_INLINE hvx_u32 hvx_popcount_w(hvx_u32 v) {
+    return __builtin_elementwise_popcount(v);
+}
+#else
+HVX_INLINE hvx_u16 hvx_popcount_h(hvx_u16 v) {
+    v -= (v >> 1) & 0x5555;
+    v = (v & 0x3333) + ((v >> 2) & 0x3333);
+    v = (v + (v >> 4)) & 0x0f0f;
+    return (v + (v >> 8)) & 0x1f;
+}
+
+HVX_INLINE hvx_u32 hvx_popcount_w(hvx_u32 v) {
+    hvx_u16 halves = hvx_popcount_h((hvx_u16) v);
+    return ((hvx_u32) halves & 0xffff) + ((hvx_u32) halves >> 16);
+}
+#endif
+
 // Leading zeros: smear the top bit downwards and count what is left above it.
 HVX_INLINE hvx_u16 hvx_clz_h(hvx_u16 v) {
     v |= v >> 1;
     v |= v >> 2;
     v |= v >> 4;
     v |= v >> 8;
-    return __builtin_elementwise_popcount(~v);
+    return hvx_popcount_h(~v);
 }
 
 HVX_INLINE hvx_u32 hvx_clz_w(hvx_u32 v) {
@@ -301,7 +324,7 @@ HVX_INLINE hvx_u32 hvx_clz_w(hvx_u32 v) {
     v |= v >> 4;
     v |= v >> 8;
     v |= v >> 16;
-    return __builtin_elementwise_popcount(~v);
+    return hvx_popcount_w(~v);
 }
 
 // How many leading bits equal the sign bit, the sign itself counted.
@@ -338,7 +361,7 @@ HVX_INLINE HVX_Vector Q6_Vw_vadd_vclb_VwVw(HVX_Vector Vu, HVX_Vector Vv) {
 }
 
 HVX_INLINE HVX_Vector Q6_Vh_vpopcount_Vh(HVX_Vector Vu) {
-    return HVX_V(__builtin_elementwise_popcount((hvx_u16) Vu));
+    return HVX_V(hvx_popcount_h((hvx_u16) Vu));
 }
 
 #endif
