@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hexnpu.profile.columns import N_THREADS, Bool, U8
+from hexnpu.profile.columns import N_THREADS, U8, Bool
 from hexnpu.profile.parse.grammar import U32_MAX, op_text, text_of
 from hexnpu.profile.parse.swar import (
     PAD,
@@ -41,6 +41,7 @@ _CYCLES = word(b" cycles ")
 _OP_START = word(b" start ")
 _MHZ = word(b" mhz ")
 _PMU = word(b" pmu [")
+_OPBATCH = word(b"OPBATCH|")
 _LOW7 = np.uint64(0x00FFFFFFFFFFFFFF)
 _LOW6 = np.uint64(0x0000FFFFFFFFFFFF)
 _LOW5 = np.uint64(0x000000FFFFFFFFFF)
@@ -179,7 +180,8 @@ class EventScanner:
         at -= 6
         thread, digits = number_before(view, at, wide=False)
         at -= digits
-        keep &= (digits > 0) & (digits < 8) & (thread < N_THREADS) & (view[at - 8] == _THREAD) & (text[at - 9] == _COLON)
+        keep &= (digits > 0) & (digits < 8) & (thread < N_THREADS)
+        keep &= (view[at - 8] == _THREAD) & (text[at - 9] == _COLON)
         at -= 9
         name_end = at
         low, low_count = letters_before(view, at, _SPACE)
@@ -254,27 +256,23 @@ class OpScanner:
     def scan(self, block: Block, marks: Positions, lines: Positions) -> OpRows:
         """marks: positions of `profile-op `, at most one a line; lines: the lines they stand in."""
         data, view, text = block.data, block.view, block.text
-        numbers, tails = [], []
-        known, number = self._texts.get, self.number
+        single = view[marks + 11] != _OPBATCH
+        marks, lines = marks[single], lines[single]
         find = data.rfind
-        for mark, end in zip(marks.tolist(), block.ends[lines].tolist(), strict=True):
-            tail = find(b"usec ", mark, end)
-            if tail < 0 or data.startswith(b"OPBATCH|", mark + 11):
-                numbers.append(-1)
-                tails.append(mark)
-                continue
-            raw = data[mark + 11 : tail]
-            found = known(raw)
-            numbers.append(number(raw) if found is None else found)
-            tails.append(tail)
+        tails = [find(b"usec ", at, end) for at, end in zip(marks.tolist(), block.ends[lines].tolist(), strict=True)]
+        raws = [data[at:tail] for at, tail in zip((marks + 11).tolist(), tails, strict=True)]
+        numbers = list(map(self._texts.get, raws))
+        if None in numbers:
+            numbers = [self.number(raw) if known is None else known for known, raw in zip(numbers, raws, strict=True)]
         texts = np.array(numbers, np.int32)
+        tail_at = np.array(tails, np.int64)
         device_end = marks - 1
         device, count = letters_before(view, device_end, _SPACE)
         device_start = device_end - count
-        keep = (texts >= 0) & (text[device_end] == _SPACE) & (count > 0) & (count < 8)
+        keep = (texts >= 0) & (tail_at >= 0) & (text[device_end] == _SPACE) & (count > 0) & (count < 8)
         keep &= device_start >= block.starts[lines]
         rows = np.flatnonzero(keep)
-        at = np.array(tails, np.int64)[rows] + 5
+        at = tail_at[rows] + 5
         usec, cycles, start, pmu, good = _op_figures(block, at, block.ends[lines[rows]])
         pipes = text[at - 6] == ord("|")
         good &= (start >= 0) | ~pipes
@@ -315,7 +313,8 @@ def _op_figures(
     whole = at + 5 + digits
     _, decimals = number_at(view, whole + 1)
     at = np.where(has_mhz, whole + 1 + decimals, at)
-    good &= ~has_mhz | ((digits > 0) & (digits < 16) & (text[np.minimum(whole, len(text) - 1)] == _DOT) & (decimals > 0))
+    is_decimal = (digits > 0) & (digits < 16) & (text[np.minimum(whole, len(text) - 1)] == _DOT) & (decimals > 0)
+    good &= ~has_mhz | is_decimal
     pmu, at, good = _pmu_figures(block, at, good, ends)
     pipes_need_mhz = has_mhz | ~has_start
     good &= (at == ends) & pipes_need_mhz

@@ -15,9 +15,10 @@ from hexnpu.profile.columns import N_THREADS, OpText
 DEFAULT_DEVICE = "HTP0"
 U32_MAX = 0xFFFFFFFF
 
-_MARK = re.compile(rb"(?P<kind>profile-op|profile-batch|trace-evt|trace-op)[ \t]+")
-_DEVICE_WORD = re.compile(rb"(?:ggml-hex:[ \t]+(?P<named>[^\s:|]+(?::\d+)?)|(?P<bare>\b[A-Za-z]+\d+(?::\d+)?))[ \t]+$")
-_PREFIX = re.compile(rb"(?:ggml-hex:[ \t]+)?(?:[^\s:|]+(?::\d+)?[ \t]+)?$")
+_KINDS = (b"profile-op", b"profile-batch", b"trace-evt", b"trace-op")
+_NAMED_DEVICE = re.compile(rb"[^\s:|]+(?::\d+)?")
+_BARE_DEVICE = re.compile(rb"(?:.*\W)?([A-Za-z]+\d+(?::\d+)?)")
+_OWN_PREFIX = re.compile(rb"(?:ggml-hex:[ \t]+)?(?:[^\s:|]+(?::\d+)?[ \t]+)?$")
 
 _OP_TAIL = re.compile(
     rb"(?P<old>op-)?usec[ \t]+(?P<usec>\d+)[ \t]+(?:op-)?cycles[ \t]+(?P<cycles>\d+)"
@@ -27,7 +28,6 @@ _OP_TAIL = re.compile(
     rb"(?P<rest>.*)$",
     re.DOTALL,
 )
-_USEC = re.compile(rb"(?:op-)?usec[ \t]+\d+[ \t]+(?:op-)?cycles[ \t]")
 _EVENT = re.compile(
     rb"(?P<op>[^\s:|]+):[ \t]+thread[ \t]+(?P<thread>\d+)[ \t]+(?:event[ \t]+(?P<event>[\w-]+)[ \t]+)?"
     rb"info[ \t]+(?P<info>\d+)[ \t]+(?P<what>start|stop)[ \t]+(?P<cycles>\d+)"
@@ -38,8 +38,9 @@ _BATCH = re.compile(
 )
 _OPBATCH = re.compile(rb"OPBATCH\|[^|]*\|n-ops[ \t]+(?P<n_ops>\d+)\|(?:evt-cnt[ \t]+(?P<evt>[\d, \t]+)|----)\|")
 _G0 = re.compile(
-    rb"ggml-hex:[ \t]+(?:(?P<device>[A-Za-z]+\d+(?::\d+)?)[ \t]+)?(?P<op>[A-Za-z0-9_+]+)[ \t]+(?P<body>\S.*?)[ \t]+:[ \t]+"
-    rb"total[ \t]+(?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+cycles[ \t]+(?P<cycles>\d+)[ \t]+pkts[ \t]+\d+"
+    rb"ggml-hex:[ \t]+(?:(?P<device>[A-Za-z]+\d+(?::\d+)?)[ \t]+)?(?P<op>[A-Za-z0-9_+]+)[ \t]+"
+    rb"(?P<body>\S.*?)[ \t]+:[ \t]+total[ \t]+(?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+"
+    rb"cycles[ \t]+(?P<cycles>\d+)[ \t]+pkts[ \t]+\d+"
 )
 _G0_LOOKS = re.compile(rb"ggml-hex:.*[ \t]:[ \t]+total[ \t]+\d")
 _G0_TENSOR = re.compile(rb"(?P<name>.*?)[ \t]*(?P<dims>(?<!\S)\d+(?::\d+)+!?|NONE)$", re.DOTALL)
@@ -143,15 +144,26 @@ def _colon_text(raw: bytes) -> OpText | None:
         if first >= 1 and _is_dims_types(fields[first].strip(), fields[first + 1].strip()):
             rest = [text_of(part.strip()) for part in fields[first:]]
             names = text_of(b" : ".join(fields[:first]).strip(b" "))
-            return OpText(text_of(raw), text_of(name.group(1)), names, *rest, generation="colons")
+            dims, types, strides, *params = rest
+            op, shown = text_of(name.group(1)), text_of(raw)
+            return OpText(shown, op, names, dims, types, strides, "".join(params), "colons")
+    return None
+
+
+def _op_tail(body: bytes) -> re.Match[bytes] | None:
+    """The figures: at the last `usec N cycles N` of the line (`call-usec N` may follow it)."""
+    at = body.rfind(b"usec")
+    while at >= 0:
+        old = at >= 3 and body.startswith(b"op-", at - 3)
+        tail = _OP_TAIL.match(body, at - 3 if old else at)
+        if tail is not None:
+            return tail
+        at = body.rfind(b"usec", 0, at)
     return None
 
 
 def _op(device: str, body: bytes, last_cut: bool) -> Record | None:
-    tails = list(_USEC.finditer(body))
-    if not tails:
-        return BadRecord("profile-op")
-    tail = _OP_TAIL.match(body, tails[-1].start())
+    tail = _op_tail(body)
     if tail is None:
         return BadRecord("profile-op")
     usec, cycles, start = int(tail["usec"]), int(tail["cycles"]), int(tail["start"] or -1)
@@ -184,8 +196,8 @@ def _event(kind: str, device: str, body: bytes) -> Record:
         return BadRecord(kind)
     if int(match["info"]) > U32_MAX or (kind == "trace-op") != (match["event"] is not None):
         return BadRecord(kind)
-    name = text_of(match["event"] or match["op"])
-    return EventRecord(device, int(match["thread"]), name, match["what"] == b"stop", int(match["info"]), int(match["cycles"]))
+    name, stop = text_of(match["event"] or match["op"]), match["what"] == b"stop"
+    return EventRecord(device, int(match["thread"]), name, stop, int(match["info"]), int(match["cycles"]))
 
 
 def _batch(device: str, body: bytes) -> Record:
@@ -229,30 +241,54 @@ def _g0_record(match: re.Match[bytes], names: list[bytes], dims: list[bytes]) ->
     return OpRecord(device, text, int(match["usec"]), int(match["cycles"]), -1, ())
 
 
+def _marks(line: bytes) -> list[tuple[int, bytes]]:
+    """(position, kind) of what begins a record, in order."""
+    found = []
+    for family in (b"profile-", b"trace-"):
+        at = line.find(family)
+        while at >= 0:
+            for kind in _KINDS:
+                if line.startswith(kind, at) and line[at + len(kind) : at + len(kind) + 1] in (b" ", b"\t"):
+                    found.append((at, kind))
+                    break
+            at = line.find(family, at + len(family))
+    return sorted(found)
+
+
+def _device(head: bytes) -> str:
+    """The device is the word before the record's kind; DEFAULT_DEVICE when there is none."""
+    if not head[-1:].isspace():
+        return DEFAULT_DEVICE
+    words = head.rsplit(None, 2)
+    if len(words) >= 2 and words[-2].endswith(b"ggml-hex:"):
+        return text_of(words[-1]) if _NAMED_DEVICE.fullmatch(words[-1]) else DEFAULT_DEVICE
+    bare = _BARE_DEVICE.fullmatch(words[-1]) if words else None
+    return text_of(bare.group(1)) if bare else DEFAULT_DEVICE
+
+
 def parse_line(line: bytes, cut: bool = False) -> list[Record]:
     """All records of a line, in order. `cut`: the log ends inside this line, what is not complete does not count."""
-    marks = list(_MARK.finditer(line))
+    marks = _marks(line)
     if not marks:
         record = _g0(line) if b"ggml-hex" in line else None
         return [record] if record else []
     records: list[Record] = []
-    for index, mark in enumerate(marks):
-        begin = marks[index - 1].end() if index else 0
-        word = _DEVICE_WORD.search(line, begin, mark.start())
-        device = text_of(word["named"] or word["bare"]) if word else DEFAULT_DEVICE
+    begin = 0
+    for index, (at, kind) in enumerate(marks):
+        device = _device(line[begin:at])
+        begin = at + len(kind)
+        last = index + 1 == len(marks)
         end = len(line)
-        if index + 1 < len(marks):  # the next record's own prefix does not belong to this one
-            prefix = _PREFIX.search(line, mark.end(), marks[index + 1].start())
-            end = prefix.start() if prefix else marks[index + 1].start()
-        body = line[mark.end() : end]
-        kind = mark["kind"].decode()
-        last_cut = cut and index + 1 == len(marks)
-        if kind == "profile-op":
-            record = _op(device, body, last_cut)
-        elif kind == "profile-batch":
+        if not last:  # the next record's own prefix does not belong to this one
+            prefix = _OWN_PREFIX.search(line, begin, marks[index + 1][0])
+            end = prefix.start() if prefix else marks[index + 1][0]
+        body = line[begin:end].lstrip()
+        if kind == b"profile-op":
+            record = _op(device, body, cut and last)
+        elif kind == b"profile-batch":
             record = _batch(device, body)
         else:
-            record = _event(kind, device, body)
+            record = _event(kind.decode(), device, body)
         if record is not None:
             records.append(record)
     return records

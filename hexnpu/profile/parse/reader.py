@@ -7,15 +7,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hexnpu.profile.columns import N_THREADS, OPBATCH, TRAILER, BatchLines, Events, Log, Ops, OpText, Unreadable
+from hexnpu.profile.columns import (
+    N_THREADS,
+    OPBATCH,
+    TRAILER,
+    AnyArray,
+    BatchLines,
+    Events,
+    Log,
+    Ops,
+    OpText,
+    Unreadable,
+)
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.parse import grammar
 from hexnpu.profile.parse.fast import Block, EventRows, EventScanner, Names, OpRows, OpScanner
 from hexnpu.profile.parse.source import read_blocks
-from hexnpu.profile.parse.swar import Positions
+from hexnpu.profile.parse.swar import Positions, word
 
 HEAD_LOOKAHEAD_BYTES = 16 << 20
 _MARKS = (b"profile-", b"trace-")
+_PROFILE, _OP_MARK = word(b"profile-"), word(b"file-op ")
 _G0_END, _BANNER_END = b" us", b"]"
 
 
@@ -48,6 +60,7 @@ class _Reader:
         self.mode: int | None = None
         self.pmu_events: list[int] = []
         self.saw_hex = self.saw_nul = False
+        self.column = 0  # where the last mark stood in its line
         self.all_heads_at: int | None = None
         self.per_device: dict[int, int] = {}
 
@@ -74,8 +87,11 @@ class _Reader:
         marks, rest = self._marks(block, events.line)
         op_marks, op_lines, odd = _sort_marks(block, marks, rest)
         ops = self.op_scan.scan(block, op_marks, op_lines)
+        unread = np.zeros(len(block.ends), np.bool_)
+        unread[op_lines] = True
+        unread[ops.line] = False
         odd_lines = set(odd.tolist())
-        odd_lines.update(np.setdiff1d(op_lines, ops.line, assume_unique=True).tolist())
+        odd_lines.update(np.flatnonzero(unread).tolist())
         odd_lines.update(_line_ends(block, rest))
         found = _Odd()
         for line in sorted(odd_lines):
@@ -91,25 +107,33 @@ class _Reader:
         self._keep(None, None, found)
 
     def _marks(self, block: Block, event_lines: Positions) -> tuple[Positions, Positions]:
-        """(positions of `profile-` and `trace-` outside the lines read as events, the other lines)."""
+        """(positions of `profile-` and `trace-` outside the lines read as events, those other lines)."""
         other = np.ones(len(block.ends), np.bool_)
         other[event_lines] = False
         rest = np.flatnonzero(other)
         if not len(rest):
             return np.empty(0, np.int64), rest
-        breaks = np.flatnonzero(np.diff(rest) > 1)
-        begins = block.starts[rest[np.concatenate([[0], breaks + 1])]].tolist()
-        stops = block.ends[rest[np.concatenate([breaks, [len(rest) - 1]])]].tolist()
+        # Most op lines have the mark in the same column: where each of a run's marks is there, counting is enough.
+        guess = block.starts[rest] + self.column
+        hit = (block.view[np.minimum(guess, len(block.view) - 1)] == _PROFILE) & (guess < block.ends[rest])
+        first = np.concatenate([[0], np.flatnonzero(np.diff(rest) > 1) + 1])
+        last = np.concatenate([first[1:] - 1, [len(rest) - 1]])
+        hits = np.add.reduceat(hit.astype(np.int64), first)
         marks: list[int] = []
-        find, add = block.data.find, marks.append
-        for begin, stop in zip(begins, stops, strict=True):
-            for mark in _MARKS:
-                at = find(mark, begin, stop)
-                while at >= 0:
-                    add(at)
-                    at = find(mark, at + 6, stop)
+        runs = (first, last, hits, block.starts[rest[first]], block.ends[rest[last]])
+        for a, b, n, begin, stop in zip(*(part.tolist() for part in runs), strict=True):
+            if block.data.count(_MARKS[0], begin, stop) == n:
+                hit_at = guess[a : b + 1]
+                marks.extend(hit_at[hit[a : b + 1]].tolist())
+            else:
+                marks.extend(_find_all(block.data, _MARKS[0], begin, stop))
+            marks.extend(_find_all(block.data, _MARKS[1], begin, stop))
         marks.sort()
-        return np.array(marks, np.int64), rest
+        found = np.array(marks, np.int64)
+        if len(found) and not hit.all():
+            line = np.searchsorted(block.ends, found[-1])
+            self.column = int(found[-1] - block.starts[line])
+        return found, rest
 
     # -- single lines -------------------------------------------------------------------------------------------
 
@@ -259,8 +283,17 @@ class _Reader:
         return BatchLines(device, kind, n_ops, usec, cycles, start, host, stamp, line, evt)
 
 
-def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:  # type: ignore[type-arg]
+def _joined(parts: list[AnyArray], dtype: type) -> AnyArray:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
+
+
+def _find_all(data: bytes, mark: bytes, begin: int, stop: int) -> list[int]:
+    found = []
+    at = data.find(mark, begin, stop)
+    while at >= 0:
+        found.append(at)
+        at = data.find(mark, at + len(mark), stop)
+    return found
 
 
 def _sort_marks(block: Block, marks: Positions, rest: Positions) -> tuple[Positions, Positions, Positions]:
@@ -268,12 +301,11 @@ def _sort_marks(block: Block, marks: Positions, rest: Positions) -> tuple[Positi
     if not len(marks):
         return marks, marks, marks
     lines = rest[np.searchsorted(block.ends[rest], marks)]
-    _, first, counts = np.unique(lines, return_index=True, return_counts=True)
-    single = first[counts == 1]
-    data = block.data
-    is_op = np.fromiter((data.startswith(b"profile-op ", at) for at in marks[single].tolist()), np.bool_, len(single))
-    ops = single[is_op]
-    return marks[ops], lines[ops], np.setdiff1d(lines, lines[ops])
+    again = lines[1:] == lines[:-1]
+    is_op = block.view[marks + 3] == _OP_MARK
+    is_op[1:] &= ~again
+    is_op[:-1] &= ~again
+    return marks[is_op], lines[is_op], lines[~is_op]
 
 
 def _line_ends(block: Block, rest: Positions) -> Iterable[int]:
@@ -320,17 +352,24 @@ def _merged_ops(rows: OpRows | None, found: _Odd) -> OpRows | None:
     if any(found.pmu):
         pmu = np.array([row + (0,) * (8 - len(row)) for row in found.pmu], np.uint32)
     odd = OpRows(
-        table[:, 0], table[:, 1].astype(np.uint8), table[:, 2].astype(np.int32), table[:, 3], table[:, 4], table[:, 5], pmu
+        table[:, 0],
+        table[:, 1].astype(np.uint8),
+        table[:, 2].astype(np.int32),
+        table[:, 3],
+        table[:, 4],
+        table[:, 5],
+        pmu,
     )
     if rows is None or not len(rows.line):
         return odd
     order = np.argsort(np.concatenate([rows.line, odd.line]), kind="stable")
     fields = ("line", "device", "text", "usec", "cycles", "start")
-    merged = [np.concatenate([getattr(rows, name), getattr(odd, name)])[order] for name in fields]
+    merged: list[AnyArray] = [np.concatenate([getattr(rows, name), getattr(odd, name)])[order] for name in fields]
+    line, device, text, usec, cycles, start = merged
     if rows.pmu is None and odd.pmu is None:
-        return OpRows(*merged, None)
+        return OpRows(line, device, text, usec, cycles, start, None)
     blank = [part.pmu if part.pmu is not None else np.zeros((len(part.line), 8), np.uint32) for part in (rows, odd)]
-    return OpRows(*merged, np.concatenate(blank)[order])
+    return OpRows(line, device, text, usec, cycles, start, np.concatenate(blank)[order])
 
 
 _SWITCHES = "run the tool with --profile 1 (GGML_HEXAGON_PROFILE=1; 3 for traces) and -v"
@@ -362,7 +401,10 @@ def _why_nothing(reader: _Reader, shown: str) -> str:
     if reader.bad:
         first = min(reader.bad.values(), key=lambda bad: bad.first_line)
         count = sum(bad.count for bad in reader.bad.values())
-        return f"{shown} has {count} lines that look like profile records, none readable (the first at line {first.first_line})"
+        return (
+            f"{shown} has {count} lines that look like profile records, none readable: "
+            f"the first at line {first.first_line}"
+        )
     if reader.saw_nul:
         return f"{shown} is a binary file, not a log"
     if reader.mode:

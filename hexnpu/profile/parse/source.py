@@ -105,7 +105,7 @@ def read_blocks(source: str) -> Iterator[bytes]:
             if not end:
                 rest += block
                 if len(rest) > MAX_LINE_BYTES:
-                    raise LogError(f"{source}: a line of more than {MAX_LINE_BYTES >> 20} MiB: a binary file, not a log")
+                    raise LogError(f"{source}: a line of over {MAX_LINE_BYTES >> 20} MiB: a binary file, not a log")
                 continue
             yield _clean(rest + block[:end])
             rest = block[end:]

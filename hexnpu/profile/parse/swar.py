@@ -45,17 +45,19 @@ _KEEP = np.array([0] + [((1 << 64) - 1) ^ ((1 << (64 - 8 * k)) - 1) for k in ran
 
 def words(text: npt.NDArray[np.uint8]) -> Words:
     """A view of every 8-byte window of the text."""
-    return np.ndarray((len(text) - 7,), np.dtype("<u8"), text.data, 0, (1,))
+    view: Words = np.ndarray((len(text) - 7,), np.dtype("<u8"), text.data, 0, (1,))
+    return view
 
 
 def word(text: bytes) -> np.uint64:
     """Up to 8 characters as they stand in the low bytes of a word."""
-    return np.uint64(int.from_bytes(text, "little"))
+    return _U(int.from_bytes(text, "little"))
 
 
 def _movemask(flags: Words) -> npt.NDArray[np.intp]:
     """The top bits of the eight bytes as one 8-bit number, the first character's in bit 0."""
-    return (((flags >> _U(7)) * _GATHER) >> _U(56)).astype(np.intp)
+    mask: npt.NDArray[np.intp] = (((flags >> _U(7)) * _GATHER) >> _U(56)).astype(np.intp)
+    return mask
 
 
 def _foreign_to_digits(values: Words) -> tuple[Words, npt.NDArray[np.intp]]:
@@ -67,7 +69,8 @@ def _decimal(digits: Words) -> Words:
     """Eight digit bytes, the most significant first (lowest byte), as a number."""
     value = (digits * _U(10) + (digits >> _U(8))) & _PAIRS
     value = (value * _U(100) + (value >> _U(16))) & _QUADS
-    return (value * _U(10000) + (value >> _U(32))) & _LOW32
+    value = (value * _U(10000) + (value >> _U(32))) & _LOW32
+    return value
 
 
 def number_before(view: Words, end: Positions, wide: bool) -> tuple[Words, Positions]:
