@@ -117,16 +117,17 @@ class Llama:
             if out_rows is not None and layer == self.config.n_layers - 1:
                 # Only these rows reach the head, so nothing more is computed for the others.
                 attention, x = g.get_rows(attention, out_rows), g.get_rows(x, out_rows)
-            x = self._ffn(g, layer, self._project(g, f"blk.{layer}.attn_output", attention, add=x))
-        x = self._norm(g, "output_norm", x)
+            x = self._project(g, f"blk.{layer}.attn_output", attention, f"ffn_inp-{layer}", add=x)
+            x = self._ffn(g, layer, x)
+        x = self._norm(g, "output_norm", x, "result_norm")
         head = "output.weight" if "output.weight" in self.file.tensors else "token_embd.weight"
-        g.output(g.mul_mat(self._weight(g, head), x), "logits")
+        g.output(g.mul_mat(self._weight(g, head), x, name="result_output"), "logits")
         return g
 
     def _attention(self, g: Graph, layer: int, x: Tensor, pos: Tensor, kv_rows: Tensor, mask: Tensor) -> Tensor:
         c, n_tokens = self.config, x.ne[1]
-        normed = self._norm(g, f"blk.{layer}.attn_norm", x)
-        q, k, v = (self._project(g, f"blk.{layer}.attn_{part}", normed) for part in "qkv")
+        normed = self._norm(g, f"blk.{layer}.attn_norm", x, f"attn_norm-{layer}")
+        q, k, v = (self._project(g, f"blk.{layer}.attn_{p}", normed, f"{p.upper()}cur-{layer}") for p in "qkv")
         q = self._rope(g, g.reshape(q, (c.head_dim, c.n_heads, n_tokens)), pos)
         k = self._rope(g, g.reshape(k, (c.head_dim, c.n_kv_heads, n_tokens)), pos)
         n_kv = mask.ne[0]
@@ -138,6 +139,7 @@ class Llama:
             self._cache_view(g, v_cache, c.value_dim, n_kv),
             mask,
             scale=1.0 / math.sqrt(c.head_dim),
+            name=f"kqv_out-{layer}",
         )
         return g.reshape(attention, (c.value_dim * c.n_heads, n_tokens))
 
@@ -151,19 +153,21 @@ class Llama:
         return g.permute(g.slice(heads, 2, 0, n_kv), (0, 2, 1, 3))
 
     def _ffn(self, g: Graph, layer: int, x: Tensor) -> Tensor:
-        normed = self._norm(g, f"blk.{layer}.ffn_norm", x)
-        gate = self._project(g, f"blk.{layer}.ffn_gate", normed)
-        up = self._project(g, f"blk.{layer}.ffn_up", normed)
-        return self._project(g, f"blk.{layer}.ffn_down", g.swiglu(gate, up), add=x)
+        normed = self._norm(g, f"blk.{layer}.ffn_norm", x, f"ffn_norm-{layer}")
+        gate = self._project(g, f"blk.{layer}.ffn_gate", normed, f"ffn_gate-{layer}")
+        up = self._project(g, f"blk.{layer}.ffn_up", normed, f"ffn_up-{layer}")
+        gated = g.swiglu(gate, up, name=f"ffn_swiglu-{layer}")
+        return self._project(g, f"blk.{layer}.ffn_down", gated, f"l_out-{layer}", add=x)
 
-    def _norm(self, g: Graph, name: str, x: Tensor) -> Tensor:
-        return g.mul(g.rms_norm(x, eps=self.config.eps), self._weight(g, f"{name}.weight"))
+    def _norm(self, g: Graph, weight: str, x: Tensor, name: str) -> Tensor:
+        return g.mul(g.rms_norm(x, eps=self.config.eps), self._weight(g, f"{weight}.weight"), name=name)
 
-    def _project(self, g: Graph, name: str, x: Tensor, add: Tensor | None = None) -> Tensor:
-        y = g.mul_mat(self._weight(g, f"{name}.weight"), x)
-        if f"{name}.bias" in self.file.tensors:
-            y = g.add(y, self._weight(g, f"{name}.bias"))
-        return y if add is None else g.add(y, add)
+    def _project(self, g: Graph, weight: str, x: Tensor, name: str, add: Tensor | None = None) -> Tensor:
+        """weight @ x, plus its bias where the file has one, plus `add`. Names are those of llama.cpp's graphs."""
+        y = g.mul_mat(self._weight(g, f"{weight}.weight"), x, name=name)
+        if f"{weight}.bias" in self.file.tensors:
+            y = g.add(y, self._weight(g, f"{weight}.bias"), name=name)
+        return y if add is None else g.add(y, add, name=name)
 
     def _rope(self, g: Graph, x: Tensor, pos: Tensor) -> Tensor:
         r = self.config.rope
@@ -178,6 +182,7 @@ class Llama:
             n_ctx_orig=r.n_ctx_orig,
             ext_factor=r.ext_factor,
             attn_factor=r.attn_factor,
+            name=x.name,
         )
 
     def _weight(self, g: Graph, name: str) -> Tensor:

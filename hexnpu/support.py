@@ -1,0 +1,84 @@
+"""Which ops and types the NPU takes, found by asking the planner, so that the answer cannot differ from what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hexnpu.plan import family, op_table, plan
+from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
+from hexnpu.tensor import BLOCKS, Desc, Type
+
+D = Desc.contiguous
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """An op, whether it has a kernel, and the types it takes (of the weight, the table, the cache or the input)."""
+
+    op: str
+    code: int
+    family: str
+    types: tuple[str, ...]
+    kernels: tuple[str, ...]
+
+
+def support(device: Device) -> Iterator[Support]:
+    """All ops of the table, in the order of their codes."""
+    for op, (code, name) in op_table().items():
+        kernels: dict[Type, str] = {}
+        if name != "none":
+            for type in BLOCKS:
+                kernel = _kernel_for(op, type, device)
+                if kernel:
+                    kernels[type] = kernel
+        yield Support(op, code, name, tuple(t.name for t in kernels), tuple(dict.fromkeys(kernels.values())))
+
+
+def _kernel_for(op: str, type: Type, device: Device) -> str | None:
+    """The kernel that a small op with `type` gets, or None where it is refused."""
+    if type >= Type.TILE_F32:  # made at upload, never asked for by a user
+        return None
+    try:
+        src, params = _example(op, type)
+        dst = family(op).infer(op, src, params)
+        if op == "SET_ROWS":
+            src = src[:-1]
+        if hasattr(family(op), "weight_type"):
+            src = tuple(_uploaded(op, i, d) for i, d in enumerate(src))
+        return plan(OpSpec(op, family(op).pack(op, params), src, dst), device).kernel_name
+    except (Refusal, ShapeError):
+        return None
+
+
+def _uploaded(op: str, index: int, desc: Desc) -> Desc:
+    tile = family(op).weight_type(op, index, desc)
+    return desc if tile is None else family(op).tile_desc(desc, tile)
+
+
+def _example(op: str, type: Type) -> tuple[tuple[Desc, ...], dict[str, object]]:
+    """Inputs that `op` takes if it takes `type` at all; 256 elements a row are whole blocks of every type."""
+    f32, x = Type.F32, D(type, (256, 8))
+    idx = D(Type.I32, (8,))
+    examples: dict[str, tuple[tuple[Desc, ...], dict[str, object]]] = {
+        "MUL_MAT": ((x, D(f32, (256, 4))), {}),
+        "MUL_MAT_ADD": ((x, D(f32, (256, 4)), D(f32, (8, 4))), {}),
+        "MUL_MAT_NX": ((D(f32, (256, 4)), x, x), {}),
+        "RMS_NORM": ((x,), {"eps": 1e-5}),
+        "RMS_NORM_MUL": ((x, D(f32, (256,))), {"eps": 1e-5}),
+        "SCALE": ((x,), {"scale": 2.0, "bias": 0.0}),
+        "SOFTMAX": ((x,), {"scale": 1.0, "max_bias": 0.0}),
+        "GET_ROWS": ((x, idx), {}),
+        "SET_ROWS": ((D(f32, (256, 8)), idx, x), {}),
+        "ROPE": ((D(type, (64, 2, 8)), idx), {"n_dims": 64, "mode": 0, "freq_base": 1e4, "freq_scale": 1.0}),
+        "FLASH_ATTN_EXT": (
+            (D(f32, (64, 4, 2)), D(type, (64, 32, 2)), D(type, (64, 32, 2)), D(Type.F16, (32, 4))),
+            {"scale": 0.125, "max_bias": 0.0, "logit_softcap": 0.0},
+        ),
+        "CPY": ((x,), {"type": f32}),
+    }
+    if op in ("ADD", "SUB", "MUL", "DIV"):
+        return (x, x), {}
+    if op.startswith("GLU_"):
+        return (x, x), {"swapped": False, "alpha": 1.702, "limit": 7.0}
+    return examples.get(op, ((x,), {}))
