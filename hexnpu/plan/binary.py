@@ -37,7 +37,7 @@ def plan(spec: OpSpec, device: Device) -> Plan:
         types = f"{a.type.name}, {b.type.name} -> {spec.dst[0].type.name}"
         raise Refusal(f"types {types}; the kernel takes one type throughout")
     name = f"{spec.op.lower()}-{a.type.name.lower()}"
-    return plan_rows(device, spec.dst[0], (a, b), kernel=0, kernel_name=name, cut=True)
+    return plan_rows(device, spec.dst[0], (a, b), kernel_name=name, elementwise=True)
 
 
 def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:

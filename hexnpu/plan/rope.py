@@ -74,9 +74,7 @@ def plan(spec: OpSpec, device: Device) -> Plan:
             raise Refusal(f"{role} lie {desc.nb[0]} bytes apart; make them contiguous first")
     low, high = ramp(spec)
     args = tuple(f32_bits(v) for v in (theta_scale(spec), low, high, magnitude(spec)))
-    return plan_rows(
-        device, spec.dst[0], (x,), kernel=0, kernel_name=f"rope-{MODES[mode]}", cut=False, args=args
-    )
+    return plan_rows(device, spec.dst[0], (x,), kernel_name=f"rope-{MODES[mode]}", elementwise=False, args=args)
 
 
 def theta_scale(spec: OpSpec) -> float:

@@ -29,33 +29,33 @@ def plan_rows(
     dst: Desc,
     src: Sequence[Desc],
     *,
-    kernel: int,
     kernel_name: str,
-    cut: bool,
+    elementwise: bool,
     args: Sequence[int] = (),
 ) -> Plan:
     """The plan of an op that walks the rows of `dst`.
 
-    `src` are the sources as the kernel loads them (ne[0] = columns of one row). `cut` says that rows may be cut into
-    column chunks. Raises Refusal where one row of every tensor does not fit the VTCM.
+    `src` are the sources as the kernel loads them. `elementwise`: columns do not depend on each other, so rows may be
+    cut into column chunks, and narrower sources repeat over the columns. Raises Refusal where one row of every tensor
+    does not fit the VTCM.
     """
     tensors = [*src, dst]
     n_rows, n_cols = dst.n_rows, dst.ne[0]
-    cut = cut and all(t.ne[0] in (1, n_cols) for t in src)
+    cut = elementwise and all(t.ne[0] in (1, n_cols) for t in src)
     row_bytes = sum(_itemsize(t) * t.ne[0] for t in tensors)
     threads = max(1, min(device.n_threads, n_rows * row_bytes // MIN_THREAD_BYTES))
     chunk = _chunk(n_cols, n_rows, threads, max(map(_itemsize, tensors))) if cut else max(n_cols, 1)
     n_chunks = max(1, -(-n_cols // chunk))
     threads = max(1, min(threads, n_rows * n_chunks))
     share = max(1, -(-n_rows * n_chunks // threads))
-    widest = max(_pitch(t, n_cols, chunk) for t in tensors)
-    block = 1 if n_chunks > 1 else max(1, min(TILE_BYTES // max(widest, 1), share))
+    pitches = [_pitch(t, n_cols, chunk, elementwise) for t in tensors]
+    block = 1 if n_chunks > 1 else max(1, min(TILE_BYTES // max(*pitches, 1), share))
     stages = 1 if share <= block and dst.ne[2] * dst.ne[3] == 1 else STAGES
 
     def layout(n_threads: int, block: int, stages: int) -> Plan:
-        plan = Plan(kernel, kernel_name, n_threads, block, (chunk, stages, *args))
-        for t in tensors:
-            plan.per_thread(stages * _pitch(t, n_cols, chunk) * (1 if t is not dst and _one_row(t, dst) else block))
+        plan = Plan(0, kernel_name, n_threads, block, (chunk, stages, *args))
+        for t, pitch in zip(tensors, pitches, strict=True):
+            plan.per_thread(stages * pitch * (1 if t is not dst and _one_row(t, dst) else block))
         return plan
 
     for choice in ((threads, block, stages), (threads, 1, stages), (threads, 1, 1), (1, 1, 1)):
@@ -80,10 +80,11 @@ def _itemsize(t: Desc) -> int:
     return DTYPES[t.type].itemsize
 
 
-def _pitch(t: Desc, n_cols: int, chunk: int) -> int:
+def _pitch(t: Desc, n_cols: int, chunk: int, elementwise: bool) -> int:
     """Bytes from row to row in VTCM: rows_pitch() of the kernel."""
-    padded = -(-min(chunk, n_cols) * _itemsize(t) // VTCM_ALIGN) * VTCM_ALIGN
-    return padded + (VTCM_ALIGN if t.ne[0] < n_cols else 0)
+    repeats = elementwise and t.ne[0] < n_cols
+    padded = -(-min(chunk, n_cols if repeats else t.ne[0]) * _itemsize(t) // VTCM_ALIGN) * VTCM_ALIGN
+    return padded + (VTCM_ALIGN if repeats else 0)
 
 
 def _one_row(t: Desc, dst: Desc) -> bool:
@@ -118,5 +119,32 @@ def no_params(op: str, params: dict[str, object]) -> tuple[int, ...]:
     return (0,) * 16
 
 
+def number(op: str, name: str, value: object) -> float:
+    """A numeric parameter."""
+    if not isinstance(value, (int, float, np.floating, np.integer)):
+        raise ShapeError(f"{op}: {name} must be a number, not {value!r}")
+    return float(value)
+
+
+def one_tensor(op: str, src: Sequence[Desc | None]) -> Desc:
+    if len(src) != 1 or src[0] is None:
+        raise ShapeError(f"{op} takes one tensor, not {len(src)}")
+    return src[0]
+
+
 def src_of(spec: OpSpec, i: int) -> Desc | None:
+    """Source `i`, None where it is missing."""
     return spec.src[i] if i < len(spec.src) else None
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x); e^-|x| cannot overflow."""
+    e = np.exp(-np.abs(x))
+    y: Array = np.where(x < 0, e, 1) / (1 + e)
+    return y
+
+
+def gelu(x: Array) -> Array:
+    """ggml's GELU, the tanh form: x / 2 (1 + tanh(u)) = x sigmoid(2 u)."""
+    y: Array = x * sigmoid(x.dtype.type(2 * 0.79788456080286535588) * x * (1 + x.dtype.type(0.044715) * x * x))
+    return y

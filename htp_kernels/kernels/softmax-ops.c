@@ -1,0 +1,185 @@
+/*
+ * SOFTMAX: y = softmax(x * scale + slope * mask) over each row, F32; mask F16 or F32 [columns, >= rows] repeating over
+ * heads and batches, slope from ALiBi's max_bias (1 where that is 0), one sink a head that takes part in the sum only.
+ * A row that is -inf throughout gives 0.
+ */
+#include "htp-rows-pipe.h"
+#include "hvx-math.h"
+
+/* The slopes' constants come from the plan: head h has base0^(h + 1) below n_pow2, base1^(2 (h - n_pow2) + 1) from there. */
+enum softmax_karg { SOFTMAX_N_POW2 = ROWS_KARGS, SOFTMAX_BASE0, SOFTMAX_BASE1 };
+enum softmax_f { SOFTMAX_F_SCALE, SOFTMAX_F_BASE0, SOFTMAX_F_BASE1 };
+enum softmax_flag { SOFTMAX_MASK_F32 = 1, SOFTMAX_MASK_F16 = 2, SOFTMAX_SINKS = 4, SOFTMAX_ALIBI = 8 };
+
+#define SOFTMAX_MINUS_INF 0xff800000u
+
+static inline float softmax_karg_f32(const struct htp_op *op, uint32_t i) {
+    union {
+        int32_t i;
+        float f;
+    } u = {.i = htp_karg(op, i)};
+    return u.f;
+}
+
+static inline float softmax_slope(const struct rows_pipe *p, uint32_t head) {
+    uint32_t n_pow2 = p->u;
+    uint32_t n = head < n_pow2 ? head + 1 : 2 * (head - n_pow2) + 1;
+    float power = head < n_pow2 ? p->f[SOFTMAX_F_BASE0] : p->f[SOFTMAX_F_BASE1];
+    float slope = 1.0f;
+    for (; n; n >>= 1) {
+        slope = n & 1 ? slope * power : slope;
+        power *= power;
+    }
+    return slope;
+}
+
+/* Vector i of the mask, as F32. */
+static inline HVX_Vector softmax_mask(const struct rows_pipe *p, const uint8_t *mask, uint32_t i) {
+    if (p->code & SOFTMAX_MASK_F32) {
+        return hvx_load(mask + i * HVX_BYTES);
+    }
+    HVX_VectorPair two = hvx_hf_to_sf(hvx_load(mask + i / 2 * HVX_BYTES));
+    return i & 1 ? Q6_V_hi_W(two) : Q6_V_lo_W(two);
+}
+
+/* z = x * scale + slope * mask into d, -inf behind the row's end; gives the maximum in every lane. */
+static inline HVX_Vector softmax_scores(const struct rows_pipe *p, const struct rows_tile *t, uint32_t r, uint8_t *d,
+                                        HVX_Vector slope) {
+    const uint8_t *x = t->src[0] + (size_t) r * t->src_pitch[0];
+    const uint8_t *mask = t->src[1] + (size_t) r * t->src_pitch[1];
+    HVX_Vector scale = hvx_splat_sf(p->f[SOFTMAX_F_SCALE]);
+    HVX_Vector low = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
+    HVX_Vector most = low;
+    uint32_t n_vectors = hex_ceil_div(t->n_cols, HVX_F32);
+    uint32_t tail = t->n_cols % HVX_F32;
+    for (uint32_t i = 0; i < n_vectors; i++) {
+        HVX_Vector z = hvx_mul_sf(hvx_load(x + i * HVX_BYTES), scale);
+        if (p->code & (SOFTMAX_MASK_F32 | SOFTMAX_MASK_F16)) {
+            z = hvx_add_sf(z, hvx_mul_sf(softmax_mask(p, mask, i), slope));
+        }
+        if (tail && i + 1 == n_vectors) {
+            z = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int) tail * 4), z, low);
+        }
+        hvx_store(d + i * HVX_BYTES, z);
+        most = hvx_max_sf(most, z);
+    }
+    return hvx_reduce_max_sf(most);
+}
+
+static inline void softmax_row(const struct rows_pipe *p, const struct rows_tile *t, uint32_t r, HVX_Vector slope,
+                               HVX_Vector sink) {
+    uint8_t *d = t->dst + (size_t) r * t->dst_pitch;
+    uint32_t n_vectors = hex_ceil_div(t->n_cols, HVX_F32);
+    HVX_Vector low = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
+    HVX_Vector most = hvx_max_sf(softmax_scores(p, t, r, d, slope), sink);
+    /* Nothing above -inf: any finite maximum makes every term 0. */
+    HVX_VectorPred none = Q6_Q_vcmp_eq_VwVw(most, low);
+    most = Q6_V_vmux_QVV(none, Q6_V_vzero(), most);
+    HVX_Vector sum = Q6_V_vzero();
+    for (uint32_t i = 0; i < n_vectors; i++) {
+        HVX_Vector e = hvx_exp_sf(hvx_sub_sf(hvx_load(d + i * HVX_BYTES), most));
+        hvx_store(d + i * HVX_BYTES, e);
+        sum = hvx_add_sf(sum, e);
+    }
+    sum = hvx_add_sf(hvx_reduce_sum_sf(sum), hvx_exp_sf(hvx_sub_sf(sink, most)));
+    HVX_VectorPred empty = Q6_Q_vcmp_eq_VwVw(sum, Q6_V_vzero());
+    HVX_Vector by_sum = Q6_V_vmux_QVV(empty, Q6_V_vzero(), hvx_recip_sf(sum));
+    for (uint32_t i = 0; i < n_vectors; i++) {
+        hvx_store(d + i * HVX_BYTES, hvx_mul_sf(hvx_load(d + i * HVX_BYTES), by_sum));
+    }
+}
+
+static void softmax_compute(const struct rows_pipe *p, const struct rows_tile *t) {
+    float slope = p->code & SOFTMAX_ALIBI ? softmax_slope(p, t->index[1]) : 1.0f;
+    HVX_Vector sink = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
+    const uint32_t s = p->n_src - 1;
+    if (p->code & SOFTMAX_SINKS) {
+        if (t->src_fresh[s]) {
+            rows_repeat(t->src[s], 4, 1, HVX_F32);
+        }
+        sink = hvx_load(t->src[s]);
+    }
+    for (uint32_t r = 0; r < t->n_rows; r++) {
+        softmax_row(p, t, r, hvx_splat_sf(slope), sink);
+    }
+}
+
+/* Sources: x, mask if there is one, sinks if there are: one element a head, that is a row of one column in dimension 2. */
+static inline struct rows_pipe softmax_pipe(const struct htp_op *op) {
+    struct rows_pipe p = rows_init(op, 4);
+    rows_add(&p, op->src[0], 4);
+    if (op->src[1]) {
+        bool half = op->src[1]->type == HTP_F16;
+        rows_add(&p, op->src[1], half ? 2 : 4);
+        p.code |= half ? SOFTMAX_MASK_F16 : SOFTMAX_MASK_F32;
+    }
+    if (op->src[2]) {
+        struct rows_view *sinks = rows_add(&p, op->src[2], 4);
+        *sinks = (struct rows_view){.data = op->src[2]->data, .elem_bytes = 4, .n_cols = 1, .stride = {0, 4, 0}};
+        p.code |= SOFTMAX_SINKS;
+    }
+    if (htp_param_f32(op, 1) > 0.0f) {
+        p.code |= SOFTMAX_ALIBI;
+        p.places = true;
+    }
+    p.compute = softmax_compute;
+    p.f[SOFTMAX_F_SCALE] = htp_param_f32(op, 0);
+    p.f[SOFTMAX_F_BASE0] = softmax_karg_f32(op, SOFTMAX_BASE0);
+    p.f[SOFTMAX_F_BASE1] = softmax_karg_f32(op, SOFTMAX_BASE1);
+    p.u = (uint32_t) htp_karg(op, SOFTMAX_N_POW2);
+    return p;
+}
+
+/* [columns, >= rows, repeats, repeats] */
+static enum htp_status softmax_check_mask(struct htp_op *op) {
+    const struct htp_tensor *mask = op->src[1];
+    const struct htp_tensor *dst = op->dst[0];
+    bool half = mask->type == HTP_F16;
+    enum htp_status status = rows_check_type(op, "src1", mask, half ? HTP_F16 : HTP_F32, half ? 2 : 4);
+    if (status != HTP_OK) {
+        return status;
+    }
+    if (mask->ne[0] != dst->ne[0] || mask->ne[1] < dst->ne[1]) {
+        return htp_bad(op, "src1.ne", "is %u x %u, dst has %u x %u", mask->ne[0], mask->ne[1], dst->ne[0], dst->ne[1]);
+    }
+    for (uint32_t d = 2; d < HTP_MAX_DIMS; d++) {
+        if (dst->ne[d] && (mask->ne[d] == 0 || dst->ne[d] % mask->ne[d])) {
+            return htp_bad(op, "src1.ne", "ne[%u] is %u and does not repeat into %u", d, mask->ne[d], dst->ne[d]);
+        }
+    }
+    return HTP_OK;
+}
+
+static enum htp_status softmax_check_sinks(struct htp_op *op) {
+    const struct htp_tensor *sinks = op->src[2];
+    enum htp_status status = rows_check_type(op, "src2", sinks, HTP_F32, 4);
+    if (status == HTP_OK && (sinks->ne[0] != op->dst[0]->ne[2] || htp_nrows(sinks) != 1)) {
+        return htp_bad(op, "src2.ne", "%u sinks, must be dst's %u heads", sinks->ne[0], op->dst[0]->ne[2]);
+    }
+    return status;
+}
+
+static enum htp_status softmax_check(struct htp_op *op) {
+    enum htp_status status = rows_check_type(op, "dst", op->dst[0], HTP_F32, 4);
+    if (status == HTP_OK) {
+        status = rows_check_same(op, "src0", op->src[0], HTP_F32, 4, 0);
+    }
+    if (status == HTP_OK && op->src[1]) {
+        status = softmax_check_mask(op);
+    }
+    if (status == HTP_OK && op->src[2]) {
+        status = softmax_check_sinks(op);
+    }
+    if (status != HTP_OK) {
+        return status;
+    }
+    struct rows_pipe p = softmax_pipe(op);
+    return rows_check(op, &p);
+}
+
+static enum htp_status softmax_run(struct htp_op *op) {
+    struct rows_pipe p = softmax_pipe(op);
+    return rows_run(op, &p);
+}
+
+const struct htp_kernel htp_softmax = {softmax_check, softmax_run};
