@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -20,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,8 @@ COMMON_FLAGS = (
     "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-pthread",
 )  # fmt: skip
 # Every object of one program gets the same -m flags: 128-byte vectors are returned differently without them.
-HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-Wno-psabi")
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+HOST_FLAGS = ("-march=native", "-mprefer-vector-width=512", "-Wno-psabi") if IS_X86 else ("-mcpu=native", "-Wno-psabi")
 FLAVOUR_FLAGS = {
     "release": ("-O3", "-fno-sanitize=undefined"),
     "asan": ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
@@ -140,7 +142,7 @@ def compile_objects(
 
 def check_host(target: Target) -> None:
     """Raises BuildError where the emulator cannot run: 128-byte vectors need the x86-64-v3 instructions."""
-    if target.hexagon or platform.machine() not in ("x86_64", "AMD64"):
+    if target.hexagon or not IS_X86:
         return
     missing = X86_64_V3 - set(_cpu_features().split())
     if missing:
@@ -159,10 +161,19 @@ def _zig() -> list[str]:
 
 @functools.lru_cache
 def _compiler_version(command: tuple[str, ...]) -> str:
+    if list(command) == _zig():
+        return "ziglang " + importlib.metadata.version("ziglang")  # asking zig itself costs a noticeable start
     try:
         result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     except OSError as error:
-        raise BuildError(f"cannot run the compiler {shlex.join(command)}: {error.strerror}; set CC to a clang") from None
+        raise BuildError(
+            f"cannot run the compiler {shlex.join(command)}: {error.strerror}; set CC to a clang, or unset it"
+        ) from None
+    if "clang" not in result.stdout:
+        raise BuildError(
+            f"{shlex.join(command)} is not a clang, and the kernels are written with clang's vector types; "
+            "set CC to a clang, or unset it"
+        )
     return result.stdout
 
 
@@ -192,9 +203,8 @@ def _digest(parts: Iterable[str | bytes]) -> str:
     return digest.hexdigest()[:20]
 
 
-def _run_into(path: Path, command: functools.partial[list[str]] | object) -> None:
+def _run_into(path: Path, command: Callable[[Path], list[str]]) -> None:
     """Runs the command that `command(temporary)` gives, then renames the temporary file to `path`."""
-    assert callable(command)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
@@ -202,9 +212,7 @@ def _run_into(path: Path, command: functools.partial[list[str]] | object) -> Non
             _compile(command(out))
             out.replace(path)
     except OSError as error:
-        raise BuildError(
-            f"cannot write the build cache {path.parent}: {error.strerror}; free some space or set HEXNPU_CACHE"
-        ) from None
+        raise _cache_error(error.strerror) from None
 
 
 def _compile(command: list[str]) -> None:
@@ -212,7 +220,14 @@ def _compile(command: list[str]) -> None:
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=environment)
     if result.returncode:
         _progress(None)
+        # A compiler says "No space left" or "NoSpaceLeft" in its own ways; what counts is whether there is any.
+        if shutil.disk_usage(cache_dir()).free < 1 << 20:
+            raise _cache_error("no space left on the device")
         raise BuildError(f"the compiler failed (exit {result.returncode}): {shlex.join(command)}\n{result.stderr}")
+
+
+def _cache_error(reason: str | None) -> BuildError:
+    return BuildError(f"cannot write the build cache {cache_dir()}: {reason}; free some space or set HEXNPU_CACHE")
 
 
 def _progress(text: str | None) -> None:
