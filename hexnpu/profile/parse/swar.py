@@ -51,7 +51,8 @@ def words(text: npt.NDArray[np.uint8]) -> Words:
 
 def word(text: bytes) -> np.uint64:
     """Up to 8 characters as they stand in the low bytes of a word."""
-    return _U(int.from_bytes(text, "little"))
+    value: np.uint64 = np.uint64(int.from_bytes(text, "little"))
+    return value
 
 
 def _movemask(flags: Words) -> npt.NDArray[np.intp]:
@@ -69,8 +70,8 @@ def _decimal(digits: Words) -> Words:
     """Eight digit bytes, the most significant first (lowest byte), as a number."""
     value = (digits * _U(10) + (digits >> _U(8))) & _PAIRS
     value = (value * _U(100) + (value >> _U(16))) & _QUADS
-    value = (value * _U(10000) + (value >> _U(32))) & _LOW32
-    return value
+    number: Words = (value * _U(10000) + (value >> _U(32))) & _LOW32
+    return number
 
 
 def number_before(view: Words, end: Positions, wide: bool) -> tuple[Words, Positions]:

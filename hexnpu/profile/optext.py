@@ -1,0 +1,204 @@
+"""What an op's text says: layer, role, engine, kernel, dims as numbers, bytes moved and arithmetic done.
+
+dims are ggml's `ne0:ne1:ne2:ne3`, fastest first; a type's row size is ggml's block layout.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hexnpu.profile.columns import OpText
+
+# (elements a block, bytes a block) as ggml stores them.
+BLOCKS: dict[str, tuple[int, int]] = {
+    "f32": (1, 4), "f16": (1, 2), "bf16": (1, 2), "i8": (1, 1), "i16": (1, 2), "i32": (1, 4), "i64": (1, 8),
+    "f64": (1, 8), "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34),
+    "q8_1": (32, 36), "q2_k": (256, 84), "q3_k": (256, 110), "q4_k": (256, 144), "q5_k": (256, 176),
+    "q6_k": (256, 210), "q8_k": (256, 292), "iq4_nl": (32, 18), "iq4_xs": (256, 136), "mxfp4": (32, 17),
+    "iq2_xxs": (256, 66), "iq2_xs": (256, 74), "iq3_xxs": (256, 98), "iq1_s": (256, 50), "iq3_s": (256, 110),
+    "iq2_s": (256, 82), "iq1_m": (256, 56), "tq1_0": (256, 54), "tq2_0": (256, 66),
+}  # fmt: skip
+
+_LAYER_WEIGHT = re.compile(
+    r"(?:blk|layers?)\.(\d+)\.([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*?)(?:\.(?:weight|bias))?(?=$|[^A-Za-z0-9_.])"
+)
+_TOP_WEIGHT = re.compile(r"(?:^|[ >])([A-Za-z][A-Za-z0-9_.]*)\.(?:weight|bias)\b")
+_LAYER_NAME = re.compile(r"(?:^|[ >])([A-Za-z_][A-Za-z0-9_]*?)-(\d+)(?=$|[^0-9A-Za-z])")
+_CACHE_NAME = re.compile(r"(cache_[a-z]+)_l(\d+)")
+NO_LAYER = -1
+
+
+@dataclass(frozen=True)
+class Tensor:
+    ne: tuple[int, int, int, int]
+    type: str
+
+    @property
+    def elements(self) -> int:
+        return self.ne[0] * self.ne[1] * self.ne[2] * self.ne[3]
+
+    def bytes(self, rows: int | None = None) -> int | None:
+        """Size in bytes (of `rows` rows), None for a type of unknown layout."""
+        block = BLOCKS.get(self.type.lower())
+        if block is None:
+            return None
+        count = self.ne[1] * self.ne[2] * self.ne[3] if rows is None else rows
+        return -(-self.ne[0] // block[0]) * block[1] * count
+
+
+@dataclass(frozen=True)
+class OpFacts:
+    """Everything a report groups by. bytes, flops: of one run, None where they are not known."""
+
+    op: str
+    dims: str
+    types: str
+    layer: int
+    role: str
+    engine: str
+    kernel: str
+    tokens: int  # of a matrix product or attention, else 0
+    weighted: bool  # the product's first input is a weight
+    bytes: int | None
+    flops: int | None
+
+
+def _sides(text: str) -> tuple[list[str], str]:
+    inputs, arrow, output = text.rpartition("->")
+    if not arrow:
+        return [], text.strip()
+    return [part for part in inputs.strip().split(" x ") if part], output.strip()
+
+
+def _tensor(dims: str, type_: str) -> Tensor | None:
+    dims = dims.rstrip("!")
+    if not re.fullmatch(r"\d+(?::\d+){0,3}", dims):
+        return None
+    ne = [int(part) for part in dims.split(":")]
+    ne += [1] * (4 - len(ne))
+    return Tensor((ne[0], ne[1], ne[2], ne[3]), type_)
+
+
+def tensors(text: OpText) -> tuple[list[Tensor | None], Tensor | None]:
+    """(inputs, output); None for a missing input, or where dims and types do not tell."""
+    dims, out_dims = _sides(text.dims)
+    types, out_type = _sides(text.types)
+    if len(types) != len(dims):
+        types = [""] * len(dims)
+    return [_tensor(d, t) for d, t in zip(dims, types, strict=True)], _tensor(out_dims, out_type)
+
+
+def layer_and_role(names: str) -> tuple[int, str]:
+    """From the weight's name if there is one (blk.3.attn_q.weight: 3, attn_q), else from the output's (kqv_out-3)."""
+    weight = _LAYER_WEIGHT.search(names)
+    if weight:
+        return int(weight.group(1)), weight.group(2)
+    top = _TOP_WEIGHT.search(names)
+    if top:
+        return NO_LAYER, top.group(1)
+    cache = _CACHE_NAME.search(names)
+    output = names.rpartition("->")[2].strip()
+    named = _LAYER_NAME.search(output) or _LAYER_NAME.search(names)
+    if named:
+        return int(named.group(2)), named.group(1)
+    if cache:
+        return int(cache.group(2)), cache.group(1)
+    return NO_LAYER, "-"
+
+
+def kernel_and_engine(text: OpText) -> tuple[str, str]:
+    """The kernel's name and the engine it runs on, from the kernel params; '-' where the line does not say."""
+    kernel = text.params.split(" ", 1)[0] if text.params and text.params != "----" else "-"
+    for engine in ("hmx", "hvx", "dma"):
+        if kernel.lower().startswith(engine):
+            return kernel, engine
+    return kernel, "-"
+
+
+def _products(op: str) -> int:
+    return sum(part.startswith("MUL_MAT") for part in op.split("+"))
+
+
+def _weights(op: str, inputs: list[Tensor | None]) -> list[Tensor]:
+    """The left sides of an op's matrix products: the first input, and in a fused op those after the activation."""
+    known = [tensor for tensor in inputs if tensor is not None]
+    if len(known) < 2:
+        return []
+    first, count = known[0], _products(op)
+    if "MUL_MAT_NX" in op or "MUL_MAT_ID_NX" in op:
+        count = len(known)
+    more = [tensor for tensor in known[2:] if tensor.ne[0] == first.ne[0] and tensor.type == first.type]
+    return [first, *more[: count - 1]]
+
+
+def _flops(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int | None:
+    """Two per multiply-add of matrix products and attention; other ops have no figure."""
+    if output is None or not inputs or inputs[0] is None:
+        return None
+    if op.startswith("FLASH_ATTN"):
+        q, k, v = (*inputs, None, None)[:3]
+        if q is None or k is None or v is None:
+            return None
+        return 2 * q.ne[1] * q.ne[2] * q.ne[3] * k.ne[1] * (q.ne[0] + v.ne[0])
+    if not _products(op):
+        return None
+    weights = _weights(op, inputs)
+    if len(weights) > 1 and inputs[1] is not None:
+        return sum(2 * weight.ne[0] * weight.ne[1] * inputs[1].elements // inputs[1].ne[0] for weight in weights)
+    return 2 * inputs[0].ne[0] * output.elements
+
+
+def _bytes(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int | None:
+    """What one run must move at least: each input and output once; only the rows that a gather or scatter touches."""
+    if output is None:
+        return None
+    sizes: list[int | None] = []
+    for index, tensor in enumerate(inputs):
+        if tensor is None:
+            continue
+        rows = None
+        if op == "GET_ROWS" and index == 0:
+            rows = output.ne[1] * output.ne[2] * output.ne[3]
+        elif op.startswith("MUL_MAT_ID") and index == 0 and len(inputs) > 2 and inputs[2] is not None:
+            rows = tensor.ne[1] * min(tensor.ne[2], inputs[2].elements)
+        sizes.append(tensor.bytes(rows))
+    source = inputs[0] if inputs else None
+    if op == "SET_ROWS" and source is not None:
+        sizes.append(output.bytes(source.ne[1] * source.ne[2] * source.ne[3]))
+    else:
+        sizes.append(output.bytes())
+    weights = _weights(op, inputs)
+    for weight in weights[:-1] if len(weights) > 1 else []:  # a fused product prints only its last output
+        sizes.append(4 * weight.ne[1] * output.ne[1] * output.ne[2] * output.ne[3])
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _tokens(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int:
+    if op.startswith("FLASH_ATTN"):
+        return inputs[0].ne[1] if inputs and inputs[0] else 0
+    if output is None or not _products(op):
+        return 0
+    return output.ne[2] if op.startswith("MUL_MAT_ID") else output.ne[1]
+
+
+@lru_cache(maxsize=1 << 16)
+def facts(text: OpText) -> OpFacts:
+    """All that is derived from one op text."""
+    inputs, output = tensors(text)
+    layer, role = layer_and_role(text.names)
+    kernel, engine = kernel_and_engine(text)
+    return OpFacts(
+        text.op,
+        text.dims,
+        text.types,
+        layer,
+        role,
+        engine,
+        kernel,
+        _tokens(text.op, inputs, output),
+        ".weight" in text.names,
+        _bytes(text.op, inputs, output),
+        _flops(text.op, inputs, output),
+    )
