@@ -1,1 +1,34 @@
-"""hexnpu: offload, deploy, profile and emulate for the Snapdragon Hexagon NPU."""
+"""hexnpu: offload, deploy, profile and emulate for the Snapdragon Hexagon NPU.
+
+The names below are imported when they are first used: `import hexnpu.profile` does not load the offload path.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hexnpu.errors import DeviceError, HexnpuError, SessionLost, UsageError
+    from hexnpu.fuse import Fusion
+    from hexnpu.graph import Graph, Tensor
+    from hexnpu.plan.base import ShapeError
+    from hexnpu.session import Session, open
+    from hexnpu.tensor import Type
+
+__all__ = [
+    "DeviceError", "Fusion", "Graph", "HexnpuError", "Session", "SessionLost", "ShapeError", "Tensor", "Type",
+    "UsageError", "open",
+]  # fmt: skip
+
+_HOMES = {
+    "errors": ("DeviceError", "HexnpuError", "SessionLost", "UsageError"), "fuse": ("Fusion",),
+    "graph": ("Graph", "Tensor"), "plan.base": ("ShapeError",), "session": ("Session", "open"), "tensor": ("Type",),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"hexnpu.{home}"), name)
+    raise AttributeError(f"module 'hexnpu' has no attribute {name!r}")

@@ -15,7 +15,7 @@ from typing import Any
 
 from hexnpu.errors import UsageError
 from hexnpu.plan import family, op_table
-from hexnpu.plan.base import ShapeError
+from hexnpu.plan.base import Refusal, ShapeError
 from hexnpu.tensor import BLOCKS, DTYPES, Desc, Shape, Type
 from hexnpu.weights import WeightSource, dense, describe_source
 
@@ -84,6 +84,8 @@ class Graph:
         self.weights: dict[str, Tensor] = {}
         self.states: dict[str, Tensor] = {}
         self.outputs: dict[str, Tensor] = {}
+        # What sessions made of this graph, by session; hexnpu.session's own.
+        self.compiled: dict[int, Any] = {}
 
     # Leaves
 
@@ -135,16 +137,18 @@ class Graph:
     # Ops
 
     def op(self, op: str, *src: Tensor | None, dst: Tensor | None = None, name: str = "", **params: Any) -> Tensor:
-        """Any op of htp-ops.def, by name. `dst`: the state (or a view of one) that it writes, which the family's `infer`
+        """Any op of htp-ops.def, by name. `dst`: the state (or a view of one) it writes, which the family's `infer`
         sees as the last source; otherwise the op makes its own result."""
         if op not in op_table():
             raise UsageError(f"no op {op!r}; `hexnpu ops` lists them")
         self._own(op, (*src, dst))
         operands = src if dst is None else (*src, dst)
-        module = family(op)
         try:
+            module = family(op)
             results = module.infer(op, tuple(None if t is None else t.desc for t in operands), params)
             words = module.pack(op, params)
+        except Refusal as error:
+            raise UsageError(f"{error} and no fallback in this version") from None
         except ShapeError as error:
             raise ShapeError(
                 f"{error} ({op} of {', '.join('nothing' if t is None else str(t) for t in src)})"

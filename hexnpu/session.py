@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import weakref
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 from hexnpu import wire
 from hexnpu.batch import Batch, Response, parse_response
+from hexnpu.compiled import Array, Compiled, graph_size
 from hexnpu.errors import DeviceError, HexnpuError, SessionLost, UsageError
+from hexnpu.fuse import Fusion
+from hexnpu.graph import Graph
 from hexnpu.plan.base import Device
+from hexnpu.planner import Planner
+from hexnpu.profile_lines import ProfileLog
+from hexnpu.store import Store
 from hexnpu.transport import Buffer, Connection, connect
+from hexnpu.wire import ProfileMode
 
 DEFAULT_THREADS = 4
 
@@ -24,30 +35,83 @@ def open(
     arch: int | None = None,
     flavour: str | None = None,
     strict: bool = False,
+    fusion: int = Fusion.ALL,
     env: dict[str, str] | None = None,
 ) -> Session:
     """Opens an NPU session on `target` (None: this machine's emulator).
 
     `n_threads` is the number of HVX threads (default: 4, or the CPUs there are), `vtcm_mib` the VTCM (default: what
     the device has). `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an
-    error instead of a numpy fallback. Use the session in a `with` block, or close it.
+    error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env` is added to the emulator's
+    environment. Use the session in a `with` block, or close it.
     """
     if isinstance(devices, str) or len(devices) != 1 or devices[0] not in ("HTP0:0", "HTP0"):
         raise UsageError(f"unknown devices {devices!r}; a session has one device: ('HTP0:0',)")
     threads = n_threads or min(DEFAULT_THREADS, os.cpu_count() or 1)
     connection = connect(target, arch=arch, flavour=flavour, env=env)
     try:
-        return Session(connection, devices[0], threads, vtcm_mib or 0, strict=strict)
+        return Session(connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion)
     except BaseException:
         connection.close()
         raise
+
+
+@dataclass(slots=True)
+class Stats:
+    """What ran where, over all runs of a session's graphs."""
+
+    runs: int = 0
+    npu_ops: int = 0
+    fallback_ops: int = 0
+    batches: int = 0
+    last_run_ops: int = 0
+    last_run_batches: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def count(self, compiled: Compiled) -> None:
+        n_fallback = len(compiled.fallbacks)
+        self.runs += 1
+        self.npu_ops += len(compiled.ops) - n_fallback
+        self.fallback_ops += n_fallback
+        self.batches += compiled.n_batches
+        self.last_run_ops = len(compiled.ops)
+        self.last_run_batches = compiled.n_batches
+        for op in compiled.fallbacks:
+            self.reasons[f"{op.node.name}: {op.reason}"] += 1
+
+    @property
+    def fallback_reasons(self) -> list[str]:
+        """One line for each reason, the most frequent first."""
+        return [f"{n} x {reason}" for reason, n in self.reasons.most_common()]
+
+
+class Profiling:
+    """What Session.profile gives: leaving its `with` block ends the profile."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if not self._session.connection.closed:
+            self._session.profile(0)
 
 
 class Session:
     """One NPU session. `device` is what plans may use of it."""
 
     def __init__(
-        self, connection: Connection, name: str, n_threads: int, vtcm_mib: int, *, strict: bool = False
+        self,
+        connection: Connection,
+        name: str,
+        n_threads: int,
+        vtcm_mib: int = 0,
+        *,
+        strict: bool = False,
+        fusion: int = Fusion.ALL,
+        max_map_bytes: int | None = None,
     ) -> None:
         hello = connection.hello
         if n_threads > hello.n_threads:
@@ -55,10 +119,16 @@ class Session:
         self.name = name if ":" in name else f"{name}:0"
         self.connection = connection
         self.strict = strict
+        self.fusion = fusion
         self.device = Device(hello.arch, n_threads, vtcm_mib << 20 or hello.vtcm_bytes)
-        self.max_map_bytes = hello.max_map_bytes
-        self.number = connection.open_session(self.name, n_threads, vtcm_mib)
+        self.max_map_bytes = max_map_bytes or hello.max_map_bytes
+        self.number = connection.open_session(self.name, n_threads, vtcm_mib, max_map_bytes or 0)
+        self.planner = Planner(self.device)
+        self.store = Store(self.alloc, self.max_map_bytes)
+        self.stats = Stats()
         self._seq = 0
+        self._log: ProfileLog | None = None
+        self._graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
 
     def __enter__(self) -> Session:
         return self
@@ -71,16 +141,67 @@ class Session:
 
     def close(self) -> None:
         """Ends the session and its server. Safe to call twice."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        for graph in list(self._graphs):
+            self.forget(graph)
         self.connection.close()
+
+    # Graphs
+
+    def run(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs a graph: {input name: array} -> {output name: array}, compiling it on first sight.
+
+        Arrays have numpy's order of axes (a tensor of ne (4, 3) is an array of shape (3, 4)) and the tensor's own
+        dtype; outer axes of size 1 are dropped in results. A quantized output comes as bytes, the last axis a row.
+        """
+        return self.compile(graph).run(inputs)
+
+    def compile(self, graph: Graph) -> Compiled:
+        """The graph made ready to run in this session; kept until the graph goes, grows, or is forgotten."""
+        known: Compiled | None = graph.compiled.get(id(self))
+        if known is None or known.size != graph_size(graph):
+            if self.connection.closed:
+                raise SessionLost(f"{self.name} is closed; open a new session")
+            known = graph.compiled[id(self)] = Compiled(self, graph)
+            self._graphs.add(graph)
+        return known
+
+    def forget(self, graph: Graph) -> None:
+        """Frees what was made of a graph; weights and states stay while another graph uses them."""
+        graph.compiled.pop(id(self), None)
+        self._graphs.discard(graph)
+
+    def clear_states(self) -> None:
+        """Zeroes every state (KV caches)."""
+        self.store.clear_states()
+
+    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = ()) -> Profiling:
+        """Writes profile lines from now on: 1 a line per op, 2 with PMU counters, 3 with trace events, 0 ends it.
+
+        `log_file`: None is stderr. Also a context manager that ends it.
+        """
+        if mode not in ProfileMode.__members__.values():
+            raise UsageError(f"no profile mode {mode}; 0 is off, 1 ops, 2 with counters, 3 with trace events")
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+        self.connection.profile(self.number, mode, tuple(pmu))
+        if mode:
+            self._log = ProfileLog(self.name, ProfileMode(mode), None if log_file is None else Path(log_file), pmu)
+        return Profiling(self)
+
+    # Batches
 
     def alloc(self, n_bytes: int) -> Buffer:
         """A zeroed buffer that this session can map."""
         return self.connection.alloc(self.number, n_bytes)
 
-    def submit(self, batch: Batch, n_traces: int = 0) -> Response:
+    def submit(self, batch: Batch) -> Response:
         """Runs a batch. Raises DeviceError where an op was refused, SessionLost where the server died over it."""
         self._seq += 1
-        batch.stamp(self._seq, n_traces)
+        batch.stamp(self._seq, 0 if self._log is None else self._log.n_traces)
         raw = self.connection.submit(self.number, batch.data, lambda: self._doing(batch))
         try:
             response = parse_response(raw)
@@ -90,6 +211,8 @@ class Session:
             raise SessionLost(f"{self.name}: the server answered batch {response.seq} instead of {self._seq}")
         if response.status != wire.Status.OK:
             raise DeviceError(self._refusal(batch, response))
+        if self._log is not None:
+            self._log.write(batch.ops, response)
         return response
 
     def _doing(self, batch: Batch) -> str:

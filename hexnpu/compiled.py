@@ -1,0 +1,244 @@
+"""A graph made ready for one session: fused, planned, placed, serialized. Running it again only rewrites its inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hexnpu.batch import Batch, BatchBuilder, Placed
+from hexnpu.errors import HexnpuError, UsageError
+from hexnpu.fallback import elements, rows, run_on_host
+from hexnpu.fuse import OpNode, fuse
+from hexnpu.graph import Graph, Kind, Tensor
+from hexnpu.memory import Life, align, place
+from hexnpu.plan import op_table
+from hexnpu.planner import PlannedOp
+from hexnpu.store import StoredWeight, WantedWeight, WeightKey
+from hexnpu.tensor import DTYPES, Desc
+from hexnpu.transport import Buffer
+
+if TYPE_CHECKING:
+    from hexnpu.session import Session
+
+Array = npt.NDArray[Any]
+
+
+class StrictError(HexnpuError):
+    """An op that the NPU cannot take, in a strict session."""
+
+
+@dataclass(slots=True)
+class HostStep:
+    """An op computed here, between two batches."""
+
+    op: PlannedOp
+    src: tuple[Placed | None, ...]
+    dst: tuple[Placed, ...]
+
+
+@dataclass(slots=True)
+class Port:
+    """An input or output of the graph: the array over its memory. `shape` is the tensor's, outer 1s dropped."""
+
+    name: str
+    placed: Placed
+    memory: Array
+    shape: tuple[int, ...]
+
+
+class Compiled:
+    """What `session.compile` makes of a graph. `ops`: its planned ops; `apart`: the fusions that could not be made."""
+
+    def __init__(self, session: Session, graph: Graph) -> None:
+        start = time.perf_counter()
+        self.size = graph_size(graph)
+        self._session = session
+        nodes, self.apart = fuse(graph, session.planner.refusal, session.fusion)
+        # An op without elements has nothing to compute.
+        self.ops = [session.planner.planned(n) for n in nodes if any(t.desc.n_elements for t in n.dst)]
+        self.fallbacks = [op for op in self.ops if op.plan is None]
+        if self.fallbacks and session.strict:
+            op = self.fallbacks[0]
+            raise StrictError(f"{op} of {_operands(op.node)} cannot run on the NPU: {op.reason}")
+        memory = _Memory(session, graph, self.ops)
+        self._weights = memory.weights
+        self.compute_bytes = memory.compute_bytes
+        self._io = memory.io
+        self._input_bytes = memory.input_bytes
+        self.inputs = [_port(name, memory.placed(t)) for name, t in graph.inputs.items()]
+        self.outputs = [_port(name, memory.placed(t)) for name, t in graph.outputs.items()]
+        self.steps = _steps(self.ops, memory.placed, session.max_map_bytes)
+        self.n_batches = sum(isinstance(s, Batch) for s in self.steps)
+        self.compile_us = (time.perf_counter() - start) * 1e6
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """One run; gives a copy of each output."""
+        session = self._session
+        if len(inputs) != len(self.inputs):
+            self._wrong_names(inputs)
+        for port in self.inputs:
+            a = inputs.get(port.name)
+            if a is None or a.__class__ is not np.ndarray or a.dtype != port.memory.dtype or a.shape != port.shape:
+                a = self._accept(port, inputs)
+            port.memory[...] = a
+        self._io.flush(0, self._input_bytes)
+        for step in self.steps:
+            if isinstance(step, Batch):
+                session.submit(step)
+            else:
+                run_on_host(step.op.spec, step.op.node.src, step.src, step.dst)
+        session.stats.count(self)
+        result = {}
+        for port in self.outputs:
+            port.placed.buffer.fetch(port.placed.offset, port.placed.desc.span_bytes)
+            result[port.name] = port.memory.reshape(port.shape).copy()
+        return result
+
+    def _wrong_names(self, inputs: Mapping[str, Array]) -> None:
+        known = [p.name for p in self.inputs]
+        unknown = [n for n in inputs if n not in known]
+        if unknown:
+            raise UsageError(f"the graph has no input {unknown[0]!r}; its inputs are {', '.join(known) or 'none'}")
+
+    def _accept(self, port: Port, inputs: Mapping[str, Array]) -> Array:
+        """The input as an array of the port's shape. Raises UsageError where it is missing or another one."""
+        self._wrong_names(inputs)
+        if port.name not in inputs:
+            raise UsageError(f"input {port.name!r} is missing; it is {port.placed.desc}")
+        a = np.asarray(inputs[port.name])
+        if a.dtype != port.memory.dtype:
+            raise UsageError(f"input {port.name!r} is an array of {a.dtype}, the graph wants {port.memory.dtype}")
+        if a.ndim > 4 or (1,) * (4 - a.ndim) + a.shape != port.memory.shape:
+            raise UsageError(f"input {port.name!r} has shape {a.shape}, the graph wants {port.shape}")
+        return a
+
+
+def graph_size(graph: Graph) -> tuple[int, int]:
+    """Changes when something was added to the graph."""
+    return len(graph.nodes), len(graph.outputs)
+
+
+def _operands(node: OpNode) -> str:
+    return ", ".join("nothing" if t is None else str(t) for t in node.src)
+
+
+def _port(name: str, placed: Placed) -> Port:
+    desc = placed.desc
+    read = elements if desc.type in DTYPES else rows
+    memory = read(desc, placed.buffer.view, placed.offset)
+    shape = memory.shape
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return Port(name, placed, memory, shape)
+
+
+class _Memory:
+    """Where every tensor of the graph lies."""
+
+    def __init__(self, session: Session, graph: Graph, ops: Sequence[PlannedOp]) -> None:
+        self._wanted: dict[tuple[int, int], WeightKey] = {}
+        wanted = []
+        outputs = [t for t in graph.outputs.values()]
+        for op in ops:
+            if op.plan is not None:
+                for t, desc in zip(op.node.src, op.spec.src, strict=True):
+                    if t is not None and desc is not None and t.root.kind is Kind.WEIGHT:
+                        wanted.append(WantedWeight(t.root, desc if t.root is t else t.root.desc, op.node.op))
+        wanted += [WantedWeight(t.root, t.root.desc, "") for t in outputs if t.root.kind is Kind.WEIGHT]
+        self.weights: dict[WeightKey, StoredWeight] = session.store.weights(wanted)
+        self._states = session.store.states(list(graph.states.values()))
+        self._roots: dict[int, tuple[Buffer, int]] = {}
+        self._place_io(session, graph)
+        self._place_results(session, ops)
+        self._placed: dict[int, Placed] = {}
+
+    def _place_io(self, session: Session, graph: Graph) -> None:
+        roots = {id(t): t for t in graph.inputs.values()}
+        n_inputs = len(roots)
+        roots |= {id(t.root): t.root for t in graph.outputs.values() if t.root.kind is Kind.RESULT}
+        offset, offsets = 0, []
+        for i, t in enumerate(roots.values()):
+            if i == n_inputs:
+                self.input_bytes = offset
+            offsets.append(offset)
+            offset = align(offset + t.desc.span_bytes)
+        if n_inputs == len(roots):
+            self.input_bytes = offset
+        self.io = session.alloc(max(offset, 1))
+        for key, at in zip(roots, offsets, strict=True):
+            self._roots[key] = (self.io, at)
+
+    def _place_results(self, session: Session, ops: Sequence[PlannedOp]) -> None:
+        births: dict[int, tuple[Tensor, int]] = {}
+        deaths: dict[int, int] = {}
+        for step, op in enumerate(ops):
+            for t in op.node.dst:
+                if t.kind is Kind.RESULT and id(t) not in self._roots:
+                    births[id(t)] = (t, step)
+                    deaths[id(t)] = step
+            for s in op.node.src:
+                if s is not None and id(s.root) in deaths:
+                    deaths[id(s.root)] = step
+        lives = [Life(t.desc.span_bytes, step, deaths[key]) for key, (t, step) in births.items()]
+        offsets, self.compute_bytes = place(lives)
+        self._compute = session.store.compute(self.compute_bytes) if lives else None
+        for key, offset in zip(births, offsets, strict=True):
+            assert self._compute is not None
+            self._roots[key] = (self._compute, offset)
+
+    def placed(self, t: Tensor, desc: Desc | None = None) -> Placed:
+        """The place of a tensor; of a weight, in the form of `desc`."""
+        root = t.root
+        if root.kind is Kind.WEIGHT:
+            stored = self.weights[(root.name, id(root.source), int((desc or t.desc).type))].placed
+            if root is t:
+                return stored
+        else:
+            known = self._placed.get(id(t))
+            if known is not None:
+                return known
+        if root.kind is Kind.WEIGHT:
+            buffer, offset, flags = stored.buffer, stored.offset, stored.flags
+        elif root.kind is Kind.STATE:
+            state = self._states[root.name]
+            buffer, offset, flags = state.buffer, state.offset, 0
+        else:
+            buffer, offset = self._roots[id(root)]
+            flags = 0
+        result = self._placed[id(t)] = Placed(t.desc, buffer, offset + t.offset, flags)
+        return result
+
+
+Places = Callable[[Tensor, "Desc | None"], Placed]
+
+
+def _steps(ops: Sequence[PlannedOp], places: Places, max_map_bytes: int) -> list[Batch | HostStep]:
+    """Batches within the protocol's limits, and host steps between them."""
+    steps: list[Batch | HostStep] = []
+    builder = BatchBuilder(max_map_bytes)
+    codes = op_table()
+    for op in ops:
+        node = op.node
+        dst = tuple(places(t, None) for t in node.dst)
+        if op.plan is None:
+            if len(builder):
+                steps.append(builder.finish())
+                builder = BatchBuilder(max_map_bytes)
+            src = tuple(None if t is None or t.root.kind is Kind.WEIGHT else places(t, None) for t in node.src)
+            steps.append(HostStep(op, src, dst))
+            continue
+        src = tuple(None if t is None else places(t, d) for t, d in zip(node.src, op.spec.src, strict=True))
+        if not builder.fits((*src, *dst)):
+            if not len(builder):
+                raise HexnpuError(f"{op} needs more memory at a time than the session maps ({max_map_bytes} bytes)")
+            steps.append(builder.finish())
+            builder = BatchBuilder(max_map_bytes)
+        builder.add(codes[node.op][0], node.params, op.kernel_params, src, dst, op)
+    if len(builder):
+        steps.append(builder.finish())
+    return steps
