@@ -67,11 +67,11 @@ def read_source(source: WeightSource) -> npt.NDArray[np.uint8]:
     """The bytes of what a weight is made from, flat."""
     if isinstance(source, np.ndarray):
         return np.ascontiguousarray(source).reshape(-1).view(np.uint8)
+    if hasattr(source, "tensor_type"):  # a ReaderTensor is a tuple too
+        return np.ascontiguousarray(source.data).reshape(-1).view(np.uint8)
     if isinstance(source, tuple):
         return np.frombuffer(source[2], np.uint8)
-    if hasattr(source, "read"):
-        return np.asarray(source.read())
-    return np.ascontiguousarray(source.data).reshape(-1).view(np.uint8)
+    return np.asarray(source.read())
 
 
 class WeightError(HexnpuError):
