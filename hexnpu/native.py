@@ -84,7 +84,7 @@ class Target:
         arch = [f"-D__HVX_ARCH__={self.arch}", f"-D__HEXAGON_ARCH__={self.arch}", "-D__HVX_LENGTH__=128"]
         return [
             *COMMON_FLAGS, *HOST_FLAGS, *FLAVOUR_FLAGS[self.flavour], *arch, *include,
-            f"-I{root / 'platform/emu'}",
+            f"-I{root / 'platform/emu'}", f"-I{root / 'platform/hexagon/sdk'}",
         ]  # fmt: skip
 
 

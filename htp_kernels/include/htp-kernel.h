@@ -5,10 +5,20 @@
  * A kernel file defines one `const struct htp_kernel htp_FAMILY`. `check` runs first, with every generic rule already
  * checked (indices, bounds, alignment, types known, VTCM regions inside the budget and apart): it proves that this
  * kernel can compute exactly this op, shapes, types, strides and region sizes, and says which field cannot be taken
- * through htp_bad(). `run` may then rely on it.
+ * through htp_bad(). `run` may then rely on it. All checks of a batch run before its first op does.
+ *
+ * What the runtime has proved before `check`: src[0] and dst[0] are there (and src[1], src[2] where the op cannot be
+ * without: binary ops, MUL_MAT*, RMS_NORM_MUL, ROPE, *_ROWS: 2; MUL_MAT_ADD, FLASH_ATTN_EXT: 3; other slots may be NULL); nb[0] is
+ * the type's block size; ne[0] is whole blocks; data and every nb that is walked (ne > 1) are multiples of the type's alignment; the
+ * elements lie within the buffer and number less than 2^31; no two elements of a dst share memory; a dst is no weight and overlaps no other
+ * dst, and no src except one of exactly the same type, place, shape and strides; n_threads is within the session's;
+ * regions are apart and within vtcm_bytes. ne may be 0: an op whose dsts are all empty is checked but not run; a
+ * src may be empty where dst is not.
+ * `run` may call htp_bad() too (an index of a row is only known then), but never from a job: collect there, report after htp_run().
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,13 +49,16 @@ struct htp_tensor {
 };
 
 struct htp_ctx; /* the session; runtime/ only */
+struct htp_tracer;
 struct dma_queue;
 
 struct htp_op {
     struct htp_ctx *ctx;
+    struct htp_tracer *tracer; /* NULL unless the profile mode is 3 */
     uint32_t index; /* in the batch */
     uint32_t opcode;
     uint32_t flags;
+    bool empty; /* no dst has an element: checked, not run */
     const int32_t *params;  /* HTP_N_PARAMS; floats by their bits */
     const int32_t *kparams; /* HTP_N_KPARAMS */
     const struct htp_tensor *src[HTP_MAX_SRC]; /* NULL = absent */
@@ -85,9 +98,20 @@ void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stri
               uint32_t n_rows);
 void dma_pop(struct dma_queue *q);
 
-/* A trace event, recorded in profile mode 3; otherwise one predicted branch. info = block index. */
-void htp_trace_start(const struct htp_op *op, uint32_t thread, enum htp_trace_id id, uint32_t info);
-void htp_trace_stop(const struct htp_op *op, uint32_t thread, enum htp_trace_id id, uint32_t info);
+/* A trace event, recorded in profile mode 3; otherwise one predicted branch. info = block index, 15 bits. dma_pop() records its waits itself. */
+void htp_trace_event(struct htp_tracer *tracer, uint32_t thread, enum htp_trace_id id, uint32_t info);
+
+static inline void htp_trace_start(const struct htp_op *op, uint32_t thread, enum htp_trace_id id, uint32_t info) {
+    if (__builtin_expect(op->tracer != NULL, 0)) {
+        htp_trace_event(op->tracer, thread, id, info & 0x7fff);
+    }
+}
+
+static inline void htp_trace_stop(const struct htp_op *op, uint32_t thread, enum htp_trace_id id, uint32_t info) {
+    if (__builtin_expect(op->tracer != NULL, 0)) {
+        htp_trace_event(op->tracer, thread, id, (info & 0x7fff) | HTP_TRACE_STOP);
+    }
+}
 
 static inline float htp_param_f32(const struct htp_op *op, uint32_t i) {
     union {

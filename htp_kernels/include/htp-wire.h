@@ -27,6 +27,7 @@
 #define HTP_N_PMU 8u
 #define HTP_ABSENT 0xffffu /* a missing src or dst */
 #define HTP_DETAIL_BYTES 160u
+#define HTP_MAX_TRACES 65536u /* n_traces of a request */
 
 enum htp_status {
     HTP_OK = 1,
@@ -58,6 +59,12 @@ enum htp_type {
 };
 
 enum htp_tensor_flag { HTP_TENSOR_WEIGHT = 1, HTP_TENSOR_REPACK = 2, HTP_TENSOR_FENCE = 4 };
+
+/*
+ * pmu[i] of a profile counts the event that htp_profile_set.pmu[i] names. The emulator has no counters of the processor's; it
+ * knows these, and gives 0 for every other.
+ */
+enum htp_pmu_event { HTP_PMU_DMA_TRANSFERS = 0xf000, HTP_PMU_DMA_BYTES = 0xf001 };
 
 enum htp_profile_mode { HTP_PROFILE_OFF = 0, HTP_PROFILE_BASIC = 1, HTP_PROFILE_PMU = 2, HTP_PROFILE_TRACE = 3 };
 
@@ -93,14 +100,14 @@ struct htp_request {
 };
 
 struct htp_buf {
-    uint64_t base; /* offset of the mapping in the buffer; 0 maps all of it */
-    uint64_t size; /* bytes */
+    uint64_t base; /* where the mapping begins in the buffer, a multiple of 4096 */
+    uint64_t size; /* bytes of the mapping: the batch's tensors lie in [base, base + size) */
     uint32_t flags;
     uint32_t fd; /* the buffer's handle in the server */
 };
 
 struct htp_wire_tensor {
-    uint64_t data; /* offset in its buffer */
+    uint64_t data; /* offset in its buffer (not in the mapping) */
     uint32_t size; /* bytes from the first to behind the last element */
     uint32_t flags;
     uint32_t type;

@@ -1,0 +1,29 @@
+"""Builds the device server: the emulator's platform, the runtime, the server and every kernel there is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hexnpu.native import Target, compile_program, kernels_dir
+
+FOLDERS = ("platform/emu", "platform/emu/hvx", "runtime", "kernels", "server")
+
+
+def server_sources() -> list[Path]:
+    """The C files of the server for this machine."""
+    return [source for folder in FOLDERS for source in sorted((kernels_dir() / folder).glob("*.c"))]
+
+
+def server_program(target: Target | None = None) -> Path:
+    """The path of htp-server for a flavour and arch, built first where it has to be. Raises BuildError."""
+    return compile_program("htp-server", server_sources(), target)
+
+
+def main(flavour: str = "release", arch: str = "79") -> None:
+    """`python -m hexnpu.server_build [FLAVOUR [ARCH]]` prints the program's path."""
+    print(server_program(Target(flavour, int(arch))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,57 @@
+/*
+ * The emulator's own interface, for the server and the tests; kernels and runtime never include it.
+ *
+ * Everything the NPU can address lies below 4 GiB of the process, as DMA descriptors hold 32-bit addresses: buffers,
+ * VTCM and the qurt heap. Each such block stands between guard pages, so an overrun is a crash, never a neighbour's bytes.
+ *
+ * Environment, read once by emu_init():
+ *   HEXNPU_EMU_DMA   lazy (default) | eager | random:SEED    when transfers happen, see dma.c
+ *   HEXNPU_EMU_VTCM  poison                                  whole VTCM of an op is poisoned before the op in the release build too
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EMU_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define EMU_TSAN 1
+#endif
+#endif
+
+#ifdef EMU_ASAN
+#include <sanitizer/asan_interface.h>
+#define EMU_POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define EMU_UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define EMU_POISON(p, n) ((void) (p), (void) (n))
+#define EMU_UNPOISON(p, n) ((void) (p), (void) (n))
+#endif
+
+#define EMU_CLOCK_KHZ 1000000u /* nominal NPU clock of HAP_perf_get_pcycles() */
+
+/* Reads the environment; gives NULL or a sentence about a value that cannot be taken. */
+const char *emu_init(void);
+
+/* `bytes` of file descriptor fd from `offset` (fd < 0: of fresh zeroed memory), page aligned below 4 GiB; NULL: no room. */
+void *emu_low_map(size_t bytes, int fd, long offset);
+/* Gives a block of emu_low_map() back. */
+void emu_low_unmap(void *block);
+/* Whether all of [p, p + bytes) lies in one block. */
+bool emu_low_contains(uintptr_t p, size_t bytes);
+/* The bytes that can be mapped at most. */
+uint64_t emu_low_capacity(void);
+
+/* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1. The descriptor is closed after the mapping. */
+typedef int (*emu_buffer_source)(int handle, uint64_t *bytes);
+void emu_set_buffer_source(emu_buffer_source source);
+
+/* VTCM: how large the part is (2, 4 or 8 MiB), before the first HAP_compute_res_acquire(). */
+void emu_vtcm_set_bytes(uint32_t bytes);
+
+/* Ends the process with a message that names the broken rule; the server reports it as the session's death. */
+void emu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -1,0 +1,133 @@
+/* Memory below 4 GiB: blocks between guard pages. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "emu.h"
+#include "qurt_memory.h"
+
+#define PAGE 4096ull
+#define LOW_BEGIN 0x10000ull
+#ifdef EMU_ASAN
+#define LOW_END 0x7fff0000ull /* ASan's shadow begins above */
+#else
+#define LOW_END 0xfffff000ull
+#endif
+#define MAX_BLOCKS 512u
+#define SKIP (1ull << 20) /* where something foreign is in the way */
+
+struct block {
+    uint64_t begin, end; /* the usable bytes, whole pages */
+    size_t bytes;        /* as asked for */
+};
+
+static struct block blocks[MAX_BLOCKS]; /* sorted by address */
+static uint32_t n_blocks;
+
+static uint64_t round_up(uint64_t n) {
+    return (n + PAGE - 1) & ~(PAGE - 1);
+}
+
+uint64_t emu_low_capacity(void) {
+    return LOW_END - LOW_BEGIN;
+}
+
+/* Reserves span bytes (guards included) in the gap [from, to); 0 where it does not fit or is taken by others. */
+static uint64_t reserve(uint64_t from, uint64_t to, uint64_t span) {
+    while (from + span <= to) {
+        void *p = mmap((void *) (uintptr_t) from, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                       -1, 0);
+        if (p == (void *) (uintptr_t) from) {
+            return from;
+        }
+        if (p != MAP_FAILED) {
+            munmap(p, span);
+        } else if (errno != EEXIST) {
+            return 0;
+        }
+        from += SKIP;
+    }
+    return 0;
+}
+
+/* The first gap that takes span bytes; `at` is where the block goes in the sorted table. */
+static uint64_t find_gap(uint64_t span, uint32_t *at) {
+    uint64_t from = LOW_BEGIN;
+    for (uint32_t i = 0; i <= n_blocks; i++) {
+        uint64_t to = i < n_blocks ? blocks[i].begin - PAGE : LOW_END;
+        uint64_t found = reserve(from, to, span);
+        if (found) {
+            *at = i;
+            return found;
+        }
+        if (i < n_blocks) {
+            from = blocks[i].end + PAGE;
+        }
+    }
+    return 0;
+}
+
+void *emu_low_map(size_t bytes, int fd, long offset) {
+    uint64_t whole = round_up(bytes ? bytes : 1);
+    uint32_t at = 0;
+    if (n_blocks == MAX_BLOCKS || bytes > LOW_END) {
+        return NULL;
+    }
+    uint64_t base = find_gap(whole + 2 * PAGE, &at);
+    if (!base) {
+        return NULL;
+    }
+    int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
+    void *p = mmap((void *) (uintptr_t) (base + PAGE), whole, PROT_READ | PROT_WRITE, flags, fd, offset);
+    if (p == MAP_FAILED) {
+        munmap((void *) (uintptr_t) base, whole + 2 * PAGE);
+        return NULL;
+    }
+    memmove(&blocks[at + 1], &blocks[at], (n_blocks - at) * sizeof blocks[0]);
+    blocks[at] = (struct block){.begin = base + PAGE, .end = base + PAGE + whole, .bytes = bytes};
+    n_blocks++;
+    EMU_POISON((char *) p + bytes, whole - bytes);
+    return p;
+}
+
+/* Index of the block that holds address p, or n_blocks. */
+static uint32_t block_of(uintptr_t p) {
+    uint32_t low = 0, high = n_blocks;
+    while (low < high) {
+        uint32_t mid = (low + high) / 2;
+        if (blocks[mid].end <= p) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < n_blocks && blocks[low].begin <= p ? low : n_blocks;
+}
+
+void emu_low_unmap(void *block) {
+    uint32_t i = block_of((uintptr_t) block);
+    if (i == n_blocks) {
+        emu_die("unmap of %p, which is no block", block);
+    }
+    uint64_t whole = blocks[i].end - blocks[i].begin;
+    EMU_UNPOISON((void *) (uintptr_t) blocks[i].begin, whole);
+    munmap((void *) (uintptr_t) (blocks[i].begin - PAGE), whole + 2 * PAGE);
+    n_blocks--;
+    memmove(&blocks[i], &blocks[i + 1], (n_blocks - i) * sizeof blocks[0]);
+}
+
+bool emu_low_contains(uintptr_t p, size_t bytes) {
+    uint32_t i = block_of(p);
+    return i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
+}
+
+void *qurt_malloc(unsigned int size) {
+    return emu_low_map(size, -1, 0);
+}
+
+void qurt_free(void *ptr) {
+    if (ptr) {
+        emu_low_unmap(ptr);
+    }
+}

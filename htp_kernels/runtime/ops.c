@@ -1,0 +1,64 @@
+/* The op table of include/htp-ops.def in C: names, kernels, what an op cannot be without. */
+#include <stdio.h>
+
+#include "context.h"
+
+#define HTP_OP(code, name, family) extern const struct htp_kernel htp_##family __attribute__((weak));
+#include "htp-ops.def"
+#undef HTP_OP
+
+struct entry {
+    const char *name;
+    const struct htp_kernel *kernel;
+};
+
+static const struct entry table[] = {
+#define HTP_OP(code, name, family) [code] = {#name, &htp_##family},
+#include "htp-ops.def"
+#undef HTP_OP
+};
+
+#define HTP_OP(code, name, family) OP_##name = code,
+enum op {
+#include "htp-ops.def"
+};
+#undef HTP_OP
+
+#define N_OPS (sizeof table / sizeof table[0])
+
+bool htp_is_op(uint32_t opcode) {
+    return opcode < N_OPS;
+}
+
+const struct htp_kernel *htp_kernel_of(uint32_t opcode) {
+    return opcode < N_OPS ? table[opcode].kernel : NULL;
+}
+
+const char *htp_op_name(uint32_t opcode, char room[24]) {
+    if (opcode < N_OPS) {
+        return table[opcode].name;
+    }
+    snprintf(room, 24, "opcode %u", opcode);
+    return room;
+}
+
+uint32_t htp_n_src(uint32_t opcode) {
+    switch (opcode) {
+    case OP_MUL:
+    case OP_ADD:
+    case OP_SUB:
+    case OP_DIV:
+    case OP_MUL_MAT:
+    case OP_MUL_MAT_NX:
+    case OP_RMS_NORM_MUL:
+    case OP_ROPE:
+    case OP_SET_ROWS:
+    case OP_GET_ROWS:
+        return 2;
+    case OP_MUL_MAT_ADD:
+    case OP_FLASH_ATTN_EXT:
+        return 3;
+    default:
+        return 1;
+    }
+}

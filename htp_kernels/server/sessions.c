@@ -1,0 +1,238 @@
+/* Sessions as the server sees them: a child process each, one request at a time, and an obituary. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server.h"
+
+/* In the child: only stderr and the control socket stay open, and it does not outlive the server. */
+static void become_session(int fd, struct shared *shared, const struct htp_config *config, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(0);
+    }
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(fd, 3);
+    close_range(4, ~0u, 0);
+    session_main(3, shared, config);
+}
+
+static bool start(struct session *s, const struct htp_config *config) {
+    int fds[2];
+    void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        return false;
+    }
+    s->shared = p;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
+        return false;
+    }
+    pid_t parent = getpid();
+    s->fd = fds[0];
+    s->pid = fork();
+    if (s->pid == 0) {
+        become_session(fds[1], s->shared, config, parent);
+    }
+    close(fds[1]);
+    madvise(p, sizeof(struct shared), MADV_DONTFORK); /* no other session's business */
+    return s->pid > 0;
+}
+
+static void release(struct session *s) {
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        waitpid(s->pid, NULL, 0);
+    }
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+    if (s->shared) {
+        munmap(s->shared, sizeof(struct shared));
+    }
+    s->pid = 0;
+    s->fd = -1;
+    s->shared = NULL;
+}
+
+struct session *session_open(struct conn *c, const struct htp_config *config, char *why) {
+    struct session *s = calloc(1, sizeof *s);
+    s->fd = -1;
+    if (!start(s, config)) {
+        snprintf(why, SENTENCE_BYTES, "%s", strerror(errno));
+        release(s);
+        free(s);
+        return NULL;
+    }
+    s->conn = c;
+    s->number = ++server.last_session;
+    s->last = &s->first;
+    s->next = c->sessions;
+    c->sessions = s;
+    return s;
+}
+
+struct session *session_find(struct conn *c, uint32_t number) {
+    struct session *s = c->sessions;
+    while (s && s->number != number) {
+        s = s->next;
+    }
+    return s;
+}
+
+static struct pending *unqueue(struct session *s) {
+    struct pending *p = s->first;
+    s->first = p->next;
+    if (!s->first) {
+        s->last = &s->first;
+    }
+    return p;
+}
+
+/* Every request that waits gets the session's obituary. */
+static void refuse_all(struct session *s) {
+    while (s->first) {
+        struct pending *p = unqueue(s);
+        if (p->frame.type) {
+            conn_refuse(s->conn, &p->frame, HTP_INTERNAL_ERR, "%s", s->death);
+        }
+        free(p->batch);
+        free(p);
+    }
+}
+
+void session_close(struct conn *c, struct session *s) {
+    snprintf(s->death, sizeof s->death, "session %u was closed", s->number);
+    refuse_all(s);
+    release(s);
+    struct session **at = &c->sessions;
+    while (*at != s) {
+        at = &(*at)->next;
+    }
+    *at = s->next;
+    free(s);
+}
+
+static void say_how(struct session *s, int status, char *how, size_t room) {
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+        snprintf(how, room, "was killed by signal %d (SIG%s)", WTERMSIG(status), name ? name : "?");
+    } else {
+        snprintf(how, room, "ended with status %d%s", WEXITSTATUS(status),
+                 WEXITSTATUS(status) == HTP_SANITIZER_EXIT ? " (a sanitizer's report is on the server's stderr)" : "");
+    }
+    (void) s;
+}
+
+static void bury(struct session *s) {
+    int status = 0;
+    char how[128], where[96] = "between batches", name[24];
+    waitpid(s->pid, &status, 0);
+    s->pid = 0;
+    say_how(s, status, how, sizeof how);
+    const struct htp_progress *progress = &s->shared->progress;
+    if (progress->busy == HTP_BUSY_OP) {
+        snprintf(where, sizeof where, "in op %u %s of batch %llu", progress->op, htp_op_name(progress->opcode, name),
+                 (unsigned long long) progress->seq);
+    } else if (progress->busy == HTP_BUSY_BATCH) {
+        snprintf(where, sizeof where, "while it read batch %llu", (unsigned long long) progress->seq);
+    }
+    snprintf(s->death, sizeof s->death, "session %u %s %s; open a new one", s->number, how, where);
+    fprintf(stderr, "htp-server: %s\n", s->death);
+    release(s);
+    s->dead = true;
+    refuse_all(s);
+}
+
+static bool send_ctl(struct session *s, const struct ctl *ctl, int fd) {
+    struct iovec iov = {(void *) (uintptr_t) ctl, sizeof *ctl};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    if (fd >= 0) {
+        msg.msg_control = control.room;
+        msg.msg_controllen = sizeof control.room;
+        struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+        cmsg->cmsg_level = SOL_SOCKET;
+        cmsg->cmsg_type = SCM_RIGHTS;
+        cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
+    }
+    return sendmsg(s->fd, &msg, MSG_NOSIGNAL) == sizeof *ctl;
+}
+
+/* Gives the child its next request. A send that fails means that it died: its socket says so in the main loop. */
+static void dispatch(struct session *s) {
+    struct pending *p = s->first;
+    if (s->busy || s->dead || !p) {
+        return;
+    }
+    s->busy = true;
+    if (p->batch) {
+        memcpy(s->shared->batch, p->batch, p->ctl.bytes);
+    }
+    if (p->ctl.kind != CTL_DONE) { /* the request that opened it: the child answers by itself */
+        send_ctl(s, &p->ctl, -1);
+    }
+}
+
+void session_queue(struct session *s, const struct htp_frame *frame, const struct ctl *ctl, uint8_t *batch) {
+    if (s->dead) {
+        if (frame->type) {
+            conn_refuse(s->conn, frame, HTP_INTERNAL_ERR, "%s", s->death);
+        }
+        free(batch);
+        return;
+    }
+    struct pending *p = malloc(sizeof *p);
+    *p = (struct pending){.frame = *frame, .ctl = *ctl, .batch = batch};
+    *s->last = p;
+    s->last = &p->next;
+    dispatch(s);
+}
+
+static void give_buffer(struct session *s, uint32_t handle) {
+    struct buffer *b = buffer_find(s->conn, handle);
+    struct ctl answer = {.kind = CTL_BUFFER, .handle = handle, .status = b ? HTP_OK : HTP_INVAL_PARAMS};
+    answer.bytes = b ? b->bytes : 0;
+    send_ctl(s, &answer, b ? b->fd : -1);
+}
+
+static void answer_first(struct session *s, const struct ctl *ctl) {
+    struct pending *p = unqueue(s);
+    s->busy = false;
+    if (p->frame.type) {
+        size_t room = sizeof s->shared->response;
+        conn_reply(s->conn, &p->frame, s->number, ctl->status, s->shared->response, ctl->bytes < room ? ctl->bytes : room);
+    }
+    free(p->batch);
+    free(p);
+    dispatch(s);
+}
+
+void session_readable(struct session *s) {
+    struct ctl ctl;
+    ssize_t n = recv(s->fd, &ctl, sizeof ctl, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (n != sizeof ctl) {
+        bury(s);
+    } else if (ctl.kind == CTL_NEED) {
+        give_buffer(s, ctl.handle);
+    } else if (ctl.kind == CTL_DONE && s->busy) {
+        answer_first(s, &ctl);
+    }
+}
