@@ -1,0 +1,81 @@
+/*
+ * A matmul op as its kernels see it.
+ *
+ * dst[n, m] = sum over k of W[k, n] * X[k, m]. Weights are computed by units: a tile row (32 rows) of a repacked weight, 8 rows
+ * of a flat one. A plane is one matrix product; where W is one matrix and X, dst and addend are dense, all planes are
+ * columns of one. Per plane and chunk of columns, all threads bring the chunk's activations into VTCM (shared), then
+ * each streams its share of the units of all weights, `per_step` at a time, and writes blocks of `block_cols` columns.
+ */
+#pragma once
+
+#include "htp-kernel.h"
+#include "htp-tiles.h"
+#include "hvx-base.h"
+
+/* kernel_params.kernel, numbered as --hex-mm-select does */
+enum mm_kernel { MM_FLAT = 1, MM_TILED = 2 };
+/* kernel_params.args; HTP_KP_BLOCK is per_step */
+enum mm_karg { MM_KARG_CHUNK, MM_KARG_BLOCK_COLS, MM_KARG_SEGMENT, MM_KARG_DEPTH };
+/* VTCM regions: activations shared, the others per thread */
+enum mm_region { MM_R_ACT, MM_R_STAGE, MM_R_WEIGHT, MM_R_OUT, MM_R_ADDEND };
+
+#define MM_MAX_DEPTH 8u
+#define MM_FLAT_ROWS 8u
+#define MM_OUT_SLACK 128u /* a flat unit's 8 sums are stored by whole vectors */
+
+struct mm;
+
+/* One K segment of a column of X, `n` floats in VTCM, into the column's activations. */
+typedef void (*mm_prepare)(const struct mm *mm, uint8_t *stage, uint8_t *act, uint32_t segment, uint32_t n, uint8_t *scratch);
+/* One unit times n_cols columns into `out`; `add` (NULL: nothing) is added. */
+typedef void (*mm_compute)(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols, uint8_t *out,
+                           const uint8_t *add);
+
+struct mm {
+    const struct htp_tensor *x, *addend;
+    const struct htp_tensor *w[HTP_MAX_DST], *dst[HTP_MAX_DST];
+    uint32_t n_w, kernel, type;
+    uint32_t k, n_blocks; /* n_blocks of 32 in k, tiled only */
+    uint32_t n_planes, n_cols;
+    uint32_t unit_rows;
+    uint32_t n_units[HTP_MAX_DST], all_units;
+    uint32_t w_row, w_pitch; /* a row's bytes in DDR and in VTCM (tiled: of a unit) */
+    uint32_t unit_bytes;     /* in VTCM */
+    uint32_t per_step, chunk, block_cols, segment, depth;
+    uint32_t n_segments, record_bytes; /* activations of a column: n_segments records */
+    uint32_t act_pitch, out_pitch, add_pitch;
+    mm_prepare prepare;
+    mm_compute compute;
+};
+
+/* Bytes of the scales (or of the sums) of a segment's blocks. */
+static inline uint32_t mm_scales_bytes(uint32_t segment) {
+    return hex_round_up(segment / HTP_TILE_K * 4, HVX_BYTES);
+}
+
+/* A segment's quantized activations: bytes, scales, sums, and room for a store that runs over. */
+static inline uint32_t mm_record_bytes(uint32_t segment) {
+    return segment + 2 * mm_scales_bytes(segment) + HVX_BYTES;
+}
+
+static inline uint32_t mm_stage_bytes(uint32_t segment) {
+    return 2 * 4 * segment + mm_scales_bytes(segment);
+}
+
+/* Whether dimensions 1..3 of a result can be walked as one. */
+static inline bool mm_is_dense(const struct htp_tensor *t) {
+    return (t->ne[2] == 1 || t->nb[2] == (uint64_t) t->nb[1] * t->ne[1]) &&
+           (t->ne[3] == 1 || t->nb[3] == (uint64_t) t->nb[1] * t->ne[1] * t->ne[2]);
+}
+
+static inline bool mm_has_one_plane(const struct mm *mm) {
+    bool dense = mm_is_dense(mm->x);
+    for (uint32_t i = 0; i < mm->n_w; i++) {
+        dense = dense && mm->w[i]->ne[2] == 1 && mm->w[i]->ne[3] == 1 && mm_is_dense(mm->dst[i]);
+    }
+    return dense && (!mm->addend || mm->addend->ne[1] != mm->x->ne[1] || mm_is_dense(mm->addend));
+}
+
+static inline const uint8_t *mm_plane(const struct htp_tensor *t, uint32_t i2, uint32_t i3) {
+    return t->data + (size_t) i2 * t->nb[2] + (size_t) i3 * t->nb[3];
+}

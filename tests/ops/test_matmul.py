@@ -1,0 +1,267 @@
+"""MUL_MAT, MUL_MAT_NX, MUL_MAT_ADD against float64, and against the exact formula on quantized activations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+from hexnpu.plan import matmul
+from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, Region, ShapeError
+from hexnpu.tensor import Desc, Type
+from tests.ops.harness import (
+    Arg,
+    Config,
+    Outcome,
+    View,
+    check_op,
+    nmse,
+    plan_of,
+    reference_of,
+    rows_of,
+    run_op,
+    values_of,
+)
+
+QUANTIZED = (Type.Q4_0, Type.Q4_1, Type.Q8_0)
+BOUNDS = {Type.Q4_0: 5e-4, Type.Q4_1: 5e-4, Type.Q8_0: 5e-4, Type.F16: 1e-6, Type.F32: 1e-10}
+TYPES = tuple(BOUNDS)
+COLUMNS = (1, 2, 4, 5, 31, 32, 33, 65)
+
+
+def numbers(*shape: int, seed: int = 1) -> np.ndarray[Any, Any]:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape, dtype=np.float32)
+
+
+def weight(type: Type, *shape: int, seed: int = 2) -> Arg:
+    return Arg(numbers(*shape, seed=seed), type, weight=True)
+
+
+def floats(outcome: Outcome, i: int = 0) -> np.ndarray[Any, Any]:
+    assert outcome.error is None, outcome.error
+    assert not outcome.strayed, outcome.strayed
+    return values_of(outcome.dst[i], Type.F32)
+
+
+@pytest.mark.parametrize("m", COLUMNS)
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+def test_columns(type: Type, m: int) -> None:
+    check_op("MUL_MAT", [weight(type, 96, 128), Arg(numbers(m, 128))], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize(("k", "n"), [(32, 1), (96, 31), (128, 33), (160, 100), (576, 192), (1536, 64)])
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+def test_rows_and_k(type: Type, k: int, n: int) -> None:
+    for m in (1, 5):
+        check_op("MUL_MAT", [weight(type, n, k), Arg(numbers(m, k))], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("k", [1, 31, 33, 65, 100, 127])
+@pytest.mark.parametrize("type", [Type.F16, Type.F32], ids=lambda t: t.name)
+def test_any_k_of_flat_weights(type: Type, k: int) -> None:
+    check_op("MUL_MAT", [Arg(numbers(13, k), type), Arg(numbers(6, k))], bound=BOUNDS[type])
+
+
+def quantize_activations(x: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """int8 blocks of 32 along the last axis and their scales: amax / 127, nearest."""
+    blocks = x.reshape(*x.shape[:-1], -1, 32)
+    d = np.abs(blocks).max(axis=-1, keepdims=True) * np.float32(1 / 127)
+    q = np.rint(blocks * (np.float32(1) / d))
+    return q, d
+
+
+def test_activations_are_quantized_as_gguf_does() -> None:
+    x = numbers(64, 576)
+    q, _ = quantize_activations(x)
+    rows = gguf.quants.quantize(x, gguf.GGMLQuantizationType.Q8_0).reshape(64, -1, 34)
+    assert np.mean(q == rows[..., 2:].view(np.int8)) > 0.9999
+
+
+@pytest.mark.parametrize("m", [1, 7])
+@pytest.mark.parametrize("type", QUANTIZED, ids=lambda t: t.name)
+def test_the_integers_are_exact(type: Type, m: int) -> None:
+    """With activations quantized beforehand only float rounding is left: a wrong sum, zero point or minimum shows."""
+    w, x = weight(type, 100, 1536), numbers(m, 1536)
+    q, d = quantize_activations(x)
+    exact = (q * d.astype(np.float64)).reshape(m, -1) @ values_of(rows_of(w), type)[0, 0].T
+    got = floats(run_op("MUL_MAT", [w, Arg(x)]))[0, 0]
+    assert nmse(got, exact) < 1e-11
+
+
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("outer_w", "outer_x"), [((1, 2), (1, 6)), ((1, 1), (2, 3)), ((2, 1), (4, 3))], ids=["gqa", "one", "both"]
+)
+def test_matrices_of_w_serve_several_planes_of_x(
+    type: Type, outer_w: tuple[int, int], outer_x: tuple[int, int]
+) -> None:
+    w, x = weight(type, *outer_w, 40, 64), Arg(numbers(*outer_x, 3, 64))
+    check_op("MUL_MAT", [w, x], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "view", [View(pad=(64, 0, 0)), View(order=(0, 2, 1, 3)), View(order=(0, 3, 2, 1), pad=(4, 8, 0)), View(offset=4)],
+    ids=["rows apart", "heads inside", "turned", "off a line"],
+)  # fmt: skip
+def test_views_of_x(type: Type, view: View) -> None:
+    check_op("MUL_MAT", [weight(type, 40, 64), Arg(numbers(2, 3, 5, 64), view=view)], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("type", [Type.F16, Type.F32], ids=lambda t: t.name)
+@pytest.mark.parametrize("view", [View(pad=(6, 0, 0)), View(order=(0, 2, 1, 3))], ids=["rows apart", "heads inside"])
+def test_views_of_flat_weights(type: Type, view: View) -> None:
+    check_op("MUL_MAT", [Arg(numbers(1, 2, 35, 80), type, view), Arg(numbers(1, 4, 9, 80))], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0)])
+def test_empty(n: int, m: int) -> None:
+    for type in (Type.Q4_1, Type.F32):
+        check_op("MUL_MAT", [weight(type, n, 64), Arg(numbers(m, 64))], bound=0.0)
+
+
+@pytest.mark.parametrize("type", [Type.Q4_1, Type.Q8_0, Type.F32], ids=lambda t: t.name)
+@pytest.mark.parametrize("ns", [(192,), (64, 33), (192, 64, 64), (1, 31, 100, 32)])
+def test_several_weights_of_one_activation(type: Type, ns: tuple[int, ...]) -> None:
+    for m in (1, 6):
+        weights = [weight(type, n, 160, seed=n) for n in ns]
+        check_op("MUL_MAT_NX", [Arg(numbers(m, 160)), *weights], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("type", [Type.Q4_0, Type.Q4_1, Type.F16], ids=lambda t: t.name)
+@pytest.mark.parametrize("m", [1, 5, 70])
+@pytest.mark.parametrize("rows", ["bias", "full", "spread"])
+def test_addend(type: Type, m: int, rows: str) -> None:
+    addend = numbers(1 if rows == "bias" else m, 75, seed=3)
+    view = View(pad=(12, 0, 0)) if rows == "spread" else View()
+    check_op("MUL_MAT_ADD", [weight(type, 75, 96), Arg(numbers(m, 96)), Arg(addend, view=view)], bound=BOUNDS[type])
+
+
+def test_addend_of_planes() -> None:
+    w, x = weight(Type.Q8_0, 2, 40, 64), Arg(numbers(2, 3, 64))
+    check_op("MUL_MAT_ADD", [w, x, Arg(numbers(2, 3, 40, seed=5))], bound=5e-4)
+    check_op("MUL_MAT_ADD", [w, x, Arg(numbers(1, 40, seed=5))], bound=5e-4)
+
+
+@pytest.mark.parametrize("type", [Type.Q4_1, Type.F32], ids=lambda t: t.name)
+def test_more_columns_than_vtcm_holds(type: Type) -> None:
+    src = [weight(type, 40, 1536), Arg(numbers(1100, 1536))]
+    small = Config("random:3", 2, 3)
+    assert plan_of("MUL_MAT", src, config=small).args[0] < 1100
+    check_op("MUL_MAT", src, bound=BOUNDS[type], configs=(small,))
+
+
+def test_long_k_comes_in_segments() -> None:
+    src = [weight(Type.Q4_0, 33, 9056), Arg(numbers(3, 9056))]
+    check_op("MUL_MAT", src, bound=5e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("m", COLUMNS)
+def test_shapes_of_a_model(type: Type, m: int) -> None:
+    for k, n in ((576, 576), (576, 1536), (1536, 576)):
+        check_op("MUL_MAT", [weight(type, n, k), Arg(numbers(m, k))], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+def test_infinity_and_nan_reach_every_result_of_their_column_and_no_other(type: Type, bad: float) -> None:
+    w, x = weight(type, 40, 96), numbers(6, 96)
+    x[4, 40] = bad
+    got = floats(run_op("MUL_MAT", [w, Arg(x)]))[0, 0]
+    assert not np.isfinite(got[4]).any()
+    others = [0, 1, 2, 3, 5]
+    assert nmse(got[others], reference_of("MUL_MAT", [w, Arg(x)])[0][0, 0, others]) < BOUNDS[type]
+
+
+@pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
+@pytest.mark.parametrize("magnitude", [0.0, 1e-42, 1e-33, 1e-20, 1e30, 3e38])
+def test_magnitudes(type: Type, magnitude: float) -> None:
+    """Activations below 2^-100 count as zero in quantized products; everything else keeps its relative accuracy."""
+    w = Arg(numbers(40, 96) * np.float32(1e-3), type, weight=True)
+    x = (np.clip(numbers(3, 96), -1, 1) * np.float32(magnitude)).astype(np.float32)
+    got, want = floats(run_op("MUL_MAT", [w, Arg(x)])), reference_of("MUL_MAT", [w, Arg(x)])[0]
+    if magnitude < 2.0**-100:
+        assert np.abs(got - want).max() <= 96 * 2.0**-100
+    else:
+        assert nmse(got / magnitude, want / magnitude) < BOUNDS[type]
+
+
+def test_what_does_not_fit_is_refused_with_numbers() -> None:
+    with pytest.raises(Refusal, match=r"tile_q8_0\[65536:32:1:1\] needs \d+ bytes of VTCM .* the session has 2097152"):
+        matmul.plan(spec("MUL_MAT", Desc.contiguous(Type.TILE_Q8_0, (65536, 32)), x(65536, 1)), Device(79, 4, 2 << 20))
+    with pytest.raises(Refusal, match="Q4_0 weights that are not repacked"):
+        matmul.plan(spec("MUL_MAT", Desc.contiguous(Type.Q4_0, (64, 32)), x(64, 1)), Device())
+    with pytest.raises(Refusal, match="the activation is F16"):
+        matmul.plan(spec("MUL_MAT", Desc.contiguous(Type.F32, (64, 32)), replace(x(64, 1), type=Type.F16)), Device())
+
+
+def spec(op: str, *src: Desc) -> OpSpec:
+    return OpSpec(op, (0,) * 16, src, matmul.infer(op, src, {}))
+
+
+def x(k: int, m: int) -> Desc:
+    return Desc.contiguous(Type.F32, (k, m))
+
+
+def test_shapes_that_do_not_match() -> None:
+    w = Desc.contiguous(Type.Q4_1, (64, 32))
+    with pytest.raises(ShapeError, match=r"has K = 64, the activation f32.96:3:1:1. has 96"):
+        matmul.infer("MUL_MAT", [w, x(96, 3)], {})
+    with pytest.raises(ShapeError, match="dimension 2 of the activation"):
+        matmul.infer("MUL_MAT", [Desc.contiguous(Type.F32, (64, 8, 2)), Desc.contiguous(Type.F32, (64, 8, 3))], {})
+    with pytest.raises(ShapeError, match="neither the result's shape"):
+        matmul.infer("MUL_MAT_ADD", [w, x(64, 3), x(32, 2)], {})
+    with pytest.raises(ShapeError, match="takes 2 to 5 tensors"):
+        matmul.infer("MUL_MAT_NX", [x(64, 3)], {})
+
+
+def test_every_model_shape_has_a_plan_in_every_vtcm() -> None:
+    for type, (k, n) in ((t, s) for t in matmul.TILE_TYPES for s in ((576, 49152), (14336, 4096), (4096, 128256))):
+        for m, mib, threads in ((1, 2, 4), (512, 2, 3), (512, 8, 4)):
+            device = Device(79, threads, mib << 20)
+            plan = matmul.plan(spec("MUL_MAT", Desc.contiguous(type, (k, n)), x(k, m)), device)
+            assert plan.vtcm_bytes <= device.vtcm_bytes
+
+
+@pytest.mark.parametrize("type", [Type.Q4_1, Type.F32], ids=lambda t: t.name)
+def test_the_device_refuses_a_plan_that_would_overrun(type: Type) -> None:
+    src = [weight(type, 70, 96), Arg(numbers(9, 96)), Arg(numbers(9, 70))]
+    good = plan_of("MUL_MAT_ADD", src)
+
+    def refused(**change: Any) -> None:
+        args = list(good.args)
+        for name, at in (("chunk", 0), ("block_cols", 1), ("segment", 2), ("depth", 3)):
+            args[at] = change.pop(name, args[at])
+        regions = [Region(change.pop(f"region{i}", r.bytes), r.per_thread) for i, r in enumerate(good.regions)]
+        plan = replace(good, args=args, regions=regions, **change)
+        outcome = run_op("MUL_MAT_ADD", src, planned=plan)
+        assert outcome.error is not None and "kernel_params" in outcome.error, (change, outcome.error)
+        assert not outcome.strayed
+
+    for value in (0, 3, 7):
+        refused(kernel=value)
+    for value in (0, good.block + 1, 1 << 19, 0x7FFFFFFF):
+        refused(block=value)
+    for value in (0, -1, 10, 1 << 19, 0x7FFFFFFF):
+        refused(chunk=value)
+        refused(block_cols=value)
+    for value in (0, -128, 96, 1 << 19, 0x7FFFFF80):
+        refused(segment=value)
+    for value in (0, -1, good.args[3] + 1, 9, 1 << 30):
+        refused(depth=value)
+    for i, region in enumerate(good.regions):
+        refused(**{f"region{i}": region.bytes - 128})
+
+
+def test_threads_follow_the_rows() -> None:
+
+    few: Plan = matmul.plan(spec("MUL_MAT", Desc.contiguous(Type.TILE_Q4_0, (64, 33)), x(64, 9)), Device(79, 4))
+    assert few.n_threads == 2
+    assert (
+        matmul.plan(spec("MUL_MAT", Desc.contiguous(Type.TILE_Q4_0, (64, 0)), x(64, 9)), Device(79, 4)).n_threads == 1
+    )
