@@ -162,8 +162,6 @@ class Session:
         """The graph made ready to run in this session; kept until the graph goes, grows, or is forgotten."""
         known: Compiled | None = graph.compiled.get(id(self))
         if known is None or known.size != graph_size(graph):
-            if self.connection.closed:
-                raise SessionLost(f"{self.name} is closed; open a new session")
             known = graph.compiled[id(self)] = Compiled(self, graph)
             self._graphs.add(graph)
         return known
@@ -202,7 +200,11 @@ class Session:
         """Runs a batch. Raises DeviceError where an op was refused, SessionLost where the server died over it."""
         self._seq += 1
         batch.stamp(self._seq, 0 if self._log is None else self._log.n_traces)
-        raw = self.connection.submit(self.number, batch.data, lambda: self._doing(batch))
+        try:
+            raw = self.connection.submit(self.number, batch.data, lambda: self._doing(batch))
+        except SessionLost:
+            self.close()
+            raise
         try:
             response = parse_response(raw)
         except ValueError as error:

@@ -15,6 +15,7 @@ __all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
 
 ACCEPTED = "emu (this machine's emulator, the default), tcp:HOST:PORT or unix:PATH"
 CONNECT_TIMEOUT_S = 10.0
+MAX_THREADS = 10  # HTP_MAX_THREADS: how many of them a session gets is for it to say
 
 
 def connect(
@@ -46,7 +47,7 @@ def _emulator(arch: int | None, flavour: str | None, env: Mapping[str, str] | No
     from hexnpu.server_build import server_program
 
     program = server_program(Target(flavour, arch))
-    return child.start([str(program)], f"emulator v{arch}", env)
+    return child.start([str(program), "--stdio", "--threads", str(MAX_THREADS)], f"emulator v{arch}", env)
 
 
 class _Remote:

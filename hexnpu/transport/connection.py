@@ -171,7 +171,7 @@ class Connection:
     ) -> tuple[int, bytearray, int | None]:
         """Sends the parts of a frame, gives (session, payload, descriptor) of the reply."""
         if self._dead:
-            raise SessionLost(f"{self.name} is lost already: {self._dead}")
+            raise SessionLost(f"{self.name}: {self._dead}; open a new session")
         fds: list[int] = []
         try:
             for part in parts:
@@ -200,6 +200,8 @@ class Connection:
             sentence = payload.decode("utf-8", "replace").strip("\0\n ")
             if got == FrameType.ERROR:
                 self._die(f"the server could not read the frame: {sentence}", doing)
+            if type == FrameType.SUBMIT and status == Status.INTERNAL_ERR:
+                raise self._lost(sentence, doing)  # the session's process died; the server and its other sessions live
             raise DeviceError(f"{self.name}: {sentence or _status_name(status)}")
         if got != type | wire.REPLY or got_tag != tag:
             self._die(f"it answered frame {tag} with type {got:#x}, tag {got_tag}", doing)
@@ -224,14 +226,20 @@ class Connection:
                 )
 
     def _die(self, reason: str, doing: Doing) -> NoReturn:
-        what = doing() if callable(doing) else doing
         self._dead = reason
-        words = self._server.last_words()
+        lost = self._lost(reason, doing)
         self.close()
+        raise lost from None
+
+    def _lost(self, reason: str, doing: Doing) -> SessionLost:
+        what = doing() if callable(doing) else doing
+        words = self._server.last_words()
         telling = [line.strip() for line in words.splitlines() if any(t in line for t in _TELLING)]
         shown = telling[0] if telling else (words.strip().splitlines() or [""])[-1]
-        text = f"{self.name} is lost: {reason}" + (f", in flight: {what}" if what else "")
-        raise SessionLost(text + (f"; its last words: {shown[:300]}" if shown else ""), words) from None
+        text = f"{self.name} is lost: {reason}" + (f"; in flight: {what}" if what else "")
+        if shown and reason not in shown:
+            text += f"; its last words: {shown[:300]}"
+        return SessionLost(text, words)
 
     @property
     def closed(self) -> bool:
@@ -240,7 +248,7 @@ class Connection:
     def close(self) -> None:
         """Ends the connection, and the server where it is our child. Safe to call twice."""
         if self._dead is None:
-            self._dead = "it was closed"
+            self._dead = "the session was closed"
         self._finalizer()
 
 
