@@ -3,7 +3,7 @@
 A lane is n * 2^(e - bias - fraction bits) with n odd. Rounding, for a value R * 2^(exp - fraction bits):
 - where the exponent cannot grow, to the nearest odd n; where it can, also n = 2 (mod 4) is reachable (half of it, with
   the next exponent); a tie goes down, except that the one at a multiple of 4 goes up;
-- |R| of 2 units or more is halved first; an exponent below the range by one too; beyond that it saturates.
+- R outside [-2, 2) units is halved first; so it is where the exponent is below the range by one; else it saturates.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def pack(f: Format, n: int, e: int) -> int:
 
 def round_lane(f: Format, r: Fraction, exp: int) -> int:
     most, least = f.bias + 1, -f.bias
-    carry = abs(r) >= 2 * f.unit
+    carry = r >= 2 * f.unit or r < -2 * f.unit
     if exp > most or (carry and exp == most):
         return pack(f, (2 * f.unit - 1) * (1 if r >= 0 else -1), 0 if r == 0 else most + f.bias)
     if exp < least - 1:

@@ -395,6 +395,8 @@ def ieee_operands(first: str, second: str, seed: int) -> tuple[list[np.ndarray],
         if kind.startswith("q"):
             f = qf.QF32 if v.dtype == np.uint32 else qf.QF16
             v = np.where((v & (2**f.exponent_bits - 1)) == 2**f.exponent_bits - 1, v - np.asarray(1, v.dtype), v)
+            if f is qf.QF32:  # smaller ones are rounded to a subnormal float when they are read
+                v = np.where((v & 0xFF) < 24, v | np.uint32(32), v)
             exact = np.array([float(qf.value(f, x)) for x in v.tolist()])
             zero = np.abs(exact) == 2.0 ** -(f.bias + f.fraction_bits)
             value = np.where(zero, np.copysign(0, exact), exact)

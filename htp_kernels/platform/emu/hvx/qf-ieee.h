@@ -16,31 +16,31 @@ HVX_INLINE hvx_f32 hvx_pow2_f(hvx_i32 exp) {
     return (hvx_f32) ((exp + 127) << 23);
 }
 
-// Bits of an sf or hf lane with the exponent field `field` and fraction 0.
-HVX_INLINE int hvx_ieee_bits(struct hvx_qf_format f, int field) {
-    return field << f.fraction_bits;
+HVX_INLINE int hvx_qf_largest(struct hvx_qf_format f) {
+    return (((1 << f.fraction_bits) - 1) << f.exponent_bits) | ((1 << f.exponent_bits) - 1);
 }
 
 HVX_INLINE int hvx_qf_nan(struct hvx_qf_format f) {
-    return (((1 << f.fraction_bits) - 2) << f.exponent_bits) | ((1 << f.exponent_bits) - 1);
+    return hvx_qf_largest(f) - (1 << f.exponent_bits);
 }
 
 // IEEE bits (of a half: in the low 16 bits) to lanes of format f.
 HVX_INLINE hvx_i32 hvx_qf_encode(struct hvx_qf_format f, hvx_i32 bits) {
-    const int fields = 1 << f.exponent_bits, inf = hvx_ieee_bits(f, fields - 1);
-    hvx_i32 sign = ((bits >> (f.exponent_bits + f.fraction_bits)) & 1) != 0, magnitude = bits & (hvx_ieee_bits(f, fields) - 1);
+    const int fields = 1 << f.exponent_bits, inf = (fields - 1) << f.fraction_bits;
+    hvx_i32 sign = ((bits >> (f.exponent_bits + f.fraction_bits)) & 1) != 0;
+    hvx_i32 magnitude = bits & (int) ((1u << (f.exponent_bits + f.fraction_bits)) - 1);
     hvx_i32 field = magnitude >> f.fraction_bits, normal = field != 0;
     hvx_i32 significand = (magnitude & ((1 << f.fraction_bits) - 1)) | (normal & (1 << f.fraction_bits));
     hvx_i32 exponent = field | (~normal & 1);
     hvx_f32 last_bit = __builtin_convertvector(significand & -significand, hvx_f32);
     hvx_i32 zeros = ((hvx_i32) last_bit >> 23) - 127, room = fields - 1 - exponent;
-    hvx_i32 shift = __builtin_elementwise_max(__builtin_elementwise_min(zeros, room), (hvx_i32){0});
-    hvx_i32 v = hvx_qf_pack(f, (significand >> shift) | 1, exponent + shift);
-    v = hvx_pick_w(magnitude >= inf, (hvx_i32){0} + hvx_qf_pack(f, (hvx_i32){0} + ((2 << f.fraction_bits) - 1), (hvx_i32){0} + (fields - 1)), v) & (magnitude != 0);
+    hvx_i32 shift = zeros & ((zeros >= 0) & (zeros <= room));
+    hvx_i32 v = hvx_qf_pack(f, (significand >> shift) | 1, exponent + shift) & (magnitude != 0);
+    v = hvx_pick_w(magnitude >= inf, (hvx_i32){0} + hvx_qf_largest(f), v);
     return hvx_pick_w(magnitude > inf, (hvx_i32){0} + hvx_qf_nan(f), hvx_qf_negate(f, v, sign));
 }
 
-// Lanes of format f to floats; a raw lane value beyond the format's IEEE type becomes infinity.
+// Lanes of format f to floats. A raw qf32 lane from 2^128 on becomes infinity, one below 2^-126 a subnormal.
 HVX_INLINE hvx_f32 hvx_qf_decode(struct hvx_qf_format f, hvx_i32 v) {
     const int last = (1 << f.exponent_bits) - 1;
     hvx_i32 n = hvx_qf_n(f, v), e = hvx_qf_e(f, v);
