@@ -1,14 +1,13 @@
 /* ADD, SUB, MUL, DIV: dst = src0 op src1, src1 repeated over src0; F32, or F16 throughout. */
+#include "htp-opcodes.h"
 #include "htp-rows-pipe.h"
 #include "hvx-math.h"
 
-enum binary_code { BINARY_MUL = 0, BINARY_ADD = 1, BINARY_SUB = 2, BINARY_DIV = 3 }; /* the op codes of htp-ops.def */
-
-static inline HVX_Vector binary_f32(enum binary_code code, HVX_Vector a, HVX_Vector b) {
+static inline HVX_Vector binary_f32(enum htp_opcode code, HVX_Vector a, HVX_Vector b) {
     switch (code) {
-        case BINARY_MUL: return hvx_mul_sf(a, b);
-        case BINARY_ADD: return hvx_add_sf(a, b);
-        case BINARY_SUB: return hvx_sub_sf(a, b);
+        case HTP_OP_MUL: return hvx_mul_sf(a, b);
+        case HTP_OP_ADD: return hvx_add_sf(a, b);
+        case HTP_OP_SUB: return hvx_sub_sf(a, b);
         default: return hvx_div_sf(a, b);
     }
 }
@@ -19,14 +18,19 @@ static inline HVX_Vector binary_div_f16(HVX_Vector a, HVX_Vector b) {
     return hvx_sf_to_hf(hvx_div_sf(Q6_V_lo_W(x), Q6_V_lo_W(y)), hvx_div_sf(Q6_V_hi_W(x), Q6_V_hi_W(y)));
 }
 
-static inline HVX_Vector binary_f16(enum binary_code code, HVX_Vector a, HVX_Vector b) {
+static inline HVX_Vector binary_f16(enum htp_opcode code, HVX_Vector a, HVX_Vector b) {
     switch (code) {
-        case BINARY_MUL: return hvx_mul_hf(a, b);
-        case BINARY_ADD: return hvx_add_hf(a, b);
-        case BINARY_SUB: return hvx_sub_hf(a, b);
+        case HTP_OP_MUL: return hvx_mul_hf(a, b);
+        case HTP_OP_ADD: return hvx_add_hf(a, b);
+        case HTP_OP_SUB: return hvx_sub_hf(a, b);
         default: return binary_div_f16(a, b);
     }
 }
+
+struct binary {
+    struct rows_pipe pipe; /* first: `compute` gets its address */
+    enum htp_opcode code;
+};
 
 /* src1's rows as wide as the walk's, once after they were loaded. */
 static inline void binary_widen(const struct rows_pipe *p, const struct rows_tile *t) {
@@ -41,7 +45,7 @@ static inline void binary_widen(const struct rows_pipe *p, const struct rows_til
 }
 
 static inline __attribute__((always_inline)) void binary_tile(const struct rows_pipe *p, const struct rows_tile *t,
-                                                              enum binary_code code, bool half) {
+                                                              enum htp_opcode code, bool half) {
     binary_widen(p, t);
     uint32_t n_bytes = t->n_cols * p->dst.elem_bytes;
     for (uint32_t r = 0; r < t->n_rows; r++) {
@@ -57,57 +61,57 @@ static inline __attribute__((always_inline)) void binary_tile(const struct rows_
 }
 
 static void binary_compute_f32(const struct rows_pipe *p, const struct rows_tile *t) {
-    switch (p->code) {
-        case BINARY_MUL: binary_tile(p, t, BINARY_MUL, false); break;
-        case BINARY_ADD: binary_tile(p, t, BINARY_ADD, false); break;
-        case BINARY_SUB: binary_tile(p, t, BINARY_SUB, false); break;
-        default: binary_tile(p, t, BINARY_DIV, false); break;
+    switch (((const struct binary *) p)->code) {
+        case HTP_OP_MUL: binary_tile(p, t, HTP_OP_MUL, false); break;
+        case HTP_OP_ADD: binary_tile(p, t, HTP_OP_ADD, false); break;
+        case HTP_OP_SUB: binary_tile(p, t, HTP_OP_SUB, false); break;
+        default: binary_tile(p, t, HTP_OP_DIV, false); break;
     }
 }
 
 static void binary_compute_f16(const struct rows_pipe *p, const struct rows_tile *t) {
-    switch (p->code) {
-        case BINARY_MUL: binary_tile(p, t, BINARY_MUL, true); break;
-        case BINARY_ADD: binary_tile(p, t, BINARY_ADD, true); break;
-        case BINARY_SUB: binary_tile(p, t, BINARY_SUB, true); break;
-        default: binary_tile(p, t, BINARY_DIV, true); break;
+    switch (((const struct binary *) p)->code) {
+        case HTP_OP_MUL: binary_tile(p, t, HTP_OP_MUL, true); break;
+        case HTP_OP_ADD: binary_tile(p, t, HTP_OP_ADD, true); break;
+        case HTP_OP_SUB: binary_tile(p, t, HTP_OP_SUB, true); break;
+        default: binary_tile(p, t, HTP_OP_DIV, true); break;
     }
 }
 
-static inline struct rows_pipe binary_pipe(const struct htp_op *op) {
+static inline struct binary binary_init(const struct htp_op *op) {
     bool half = op->dst[0]->type == HTP_F16;
-    struct rows_pipe p = rows_init(op, half ? 2 : 4);
-    rows_add(&p, op->src[0], p.dst.elem_bytes);
-    rows_add(&p, op->src[1], p.dst.elem_bytes);
-    p.elementwise = true;
-    p.compute = half ? binary_compute_f16 : binary_compute_f32;
-    p.code = op->opcode;
+    struct binary p = {.pipe = rows_init(op, half ? 2 : 4), .code = (enum htp_opcode) op->opcode};
+    rows_add(&p.pipe, op->src[0], half ? 2 : 4);
+    rows_add(&p.pipe, op->src[1], half ? 2 : 4);
+    p.pipe.elementwise = true;
+    p.pipe.compute = half ? binary_compute_f16 : binary_compute_f32;
     return p;
 }
 
 static enum htp_status binary_check(struct htp_op *op) {
-    uint32_t type = op->dst[0] && op->dst[0]->type == HTP_F16 ? HTP_F16 : HTP_F32;
-    uint32_t elem_bytes = type == HTP_F16 ? 2 : 4;
-    enum htp_status status = rows_check_type(op, "dst", op->dst[0], type, elem_bytes);
+    uint32_t type = op->dst[0]->type == HTP_F16 ? HTP_F16 : HTP_F32;
+    enum htp_status status = rows_check_type(op, "dst", op->dst[0], type);
     if (status == HTP_OK) {
-        status = rows_check_same(op, "src0", op->src[0], type, elem_bytes, 0);
+        status = rows_check_same(op, "src0", op->src[0], type, 0);
     }
     if (status == HTP_OK) {
-        status = rows_check_repeat(op, "src1", op->src[1], type, elem_bytes);
+        status = rows_check_repeat(op, "src1", op->src[1], type);
     }
     if (status != HTP_OK) {
         return status;
     }
-    struct rows_pipe p = binary_pipe(op);
-    if (p.ne[0] && (!p.src[1].n_cols || p.ne[0] % p.src[1].n_cols)) {
-        return htp_bad(op, "src1.ne", "%u columns do not repeat into %u", p.src[1].n_cols, p.ne[0]);
+    uint32_t n_cols = op->dst[0]->ne[0];
+    uint32_t n_have = op->src[1]->ne[0];
+    if (n_cols && (n_have == 0 || n_cols % n_have)) {
+        return htp_bad(op, "src1.ne", "%u columns do not repeat into %u", n_have, n_cols);
     }
-    return rows_check(op, &p);
+    struct binary p = binary_init(op);
+    return rows_check(op, &p.pipe);
 }
 
 static enum htp_status binary_run(struct htp_op *op) {
-    struct rows_pipe p = binary_pipe(op);
-    return rows_run(op, &p);
+    struct binary p = binary_init(op);
+    return rows_run(op, &p.pipe);
 }
 
 const struct htp_kernel htp_binary = {binary_check, binary_run};

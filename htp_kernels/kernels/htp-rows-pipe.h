@@ -4,7 +4,8 @@
  * The destination's shape is the walk: columns (ne[0]) and three row dimensions. Every tensor is a view of the walk: a
  * size-1 dimension has stride 0, a repeating one wraps. A tile is a block of rows, or a column chunk of one row; no
  * tile crosses a place where some tensor's row stride breaks. A family fills a `struct rows_pipe` from its op (rows_init,
- * rows_add), proves it with rows_check and runs it with rows_run, which calls `compute` once a tile.
+ * rows_add), proves it with rows_check and runs it with rows_run, which calls `compute` once a tile. What else `compute`
+ * needs stands behind the pipe in a struct of the family's own.
  *
  * VTCM: region s holds source s, region n_src the destination, one of each per thread, each `stages` buffers of rows of
  * rows_pitch() bytes. Lanes behind a row's end hold anything: elementwise code may compute them, reductions mask them.
@@ -52,9 +53,6 @@ struct rows_pipe {
     bool elementwise; /* columns do not depend on each other: rows may be cut, and narrow ones repeat in VTCM */
     bool places;      /* `compute` asks for a row's place: row dimensions stay as they are */
     void (*compute)(const struct rows_pipe *p, const struct rows_tile *t);
-    uint32_t code; /* these three are for `compute` */
-    uint32_t u;
-    float f[4];
 };
 
 /* ---- from the op to the pipe (nothing is proved yet: safe on any op) ---- */
@@ -117,7 +115,6 @@ static inline void rows_fold(struct rows_pipe *p, uint32_t d) {
     ne[2] = 1;
 }
 
-/* After the row count is proved only: ne[1] may become the product of all three. */
 static inline void rows_fold_all(struct rows_pipe *p) {
     if (!p->places) {
         rows_fold(p, 1);
@@ -139,25 +136,14 @@ static inline uint64_t rows_buffer_bytes(const struct rows_pipe *p, const struct
 
 /* ---- proof ---- */
 
-/* Rows without gaps between their elements. */
-static inline enum htp_status rows_check_type(struct htp_op *op, const char *name, const struct htp_tensor *t,
-                                              uint32_t type, uint32_t elem_bytes) {
-    if (!t) {
-        return htp_bad(op, name, "is missing");
-    }
-    if (t->type != type) {
-        return htp_unsupported(op, name, "has type %u, must be %u", t->type, type);
-    }
-    if (t->nb[0] != elem_bytes) {
-        return htp_unsupported(op, name, "has nb[0] = %u, must be %u", t->nb[0], elem_bytes);
-    }
-    return HTP_OK;
+static inline enum htp_status rows_check_type(struct htp_op *op, const char *name, const struct htp_tensor *t, uint32_t type) {
+    return t->type == type ? HTP_OK : htp_unsupported(op, name, "has type %u, must be %u", t->type, type);
 }
 
 /* A source whose rows repeat over the destination's; its columns are the family's business. */
 static inline enum htp_status rows_check_repeat(struct htp_op *op, const char *name, const struct htp_tensor *t,
-                                                uint32_t type, uint32_t elem_bytes) {
-    enum htp_status status = rows_check_type(op, name, t, type, elem_bytes);
+                                                uint32_t type) {
+    enum htp_status status = rows_check_type(op, name, t, type);
     const struct htp_tensor *dst = op->dst[0];
     for (uint32_t d = 1; d < HTP_MAX_DIMS && status == HTP_OK; d++) {
         if (dst->ne[d] && (t->ne[d] == 0 || dst->ne[d] % t->ne[d])) {
@@ -169,8 +155,8 @@ static inline enum htp_status rows_check_repeat(struct htp_op *op, const char *n
 
 /* A source of the destination's shape, from dimension `from` on. */
 static inline enum htp_status rows_check_same(struct htp_op *op, const char *name, const struct htp_tensor *t,
-                                              uint32_t type, uint32_t elem_bytes, uint32_t from) {
-    enum htp_status status = rows_check_type(op, name, t, type, elem_bytes);
+                                              uint32_t type, uint32_t from) {
+    enum htp_status status = rows_check_type(op, name, t, type);
     const struct htp_tensor *dst = op->dst[0];
     for (uint32_t d = from; d < HTP_MAX_DIMS && status == HTP_OK; d++) {
         if (t->ne[d] != dst->ne[d]) {
@@ -184,46 +170,24 @@ static inline enum htp_status rows_check_region(struct htp_op *op, const struct 
                                                 const struct rows_view *v) {
     uint64_t need = rows_buffer_bytes(p, v) * p->stages;
     if (!(op->kparams[HTP_KP_REGIONS + 2 * i] & HTP_REGION_PER_THREAD)) {
-        return htp_bad(op, "kernel_params.regions", "region %u must be per thread", i);
+        return htp_bad(op, "kernel_params", "region %u must be per thread", i);
     }
     if (htp_vtcm_bytes(op, i) < need) {
-        return htp_bad(op, "kernel_params.regions", "region %u has %u bytes, needs %llu", i, htp_vtcm_bytes(op, i),
+        return htp_bad(op, "kernel_params", "region %u has %u bytes, needs %llu", i, htp_vtcm_bytes(op, i),
                        (unsigned long long) need);
     }
     return HTP_OK;
 }
 
-/* Row counts fit 31 bits, and no two rows of the destination are the same one. */
-static inline enum htp_status rows_check_walk(struct htp_op *op, const struct rows_pipe *p) {
-    uint64_t n_rows = (uint64_t) p->ne[1] * p->ne[2];
-    if (n_rows > INT32_MAX || n_rows * p->ne[3] > INT32_MAX) {
-        return htp_bad(op, "dst.ne", "%u x %u x %u rows are more than 2^31", p->ne[1], p->ne[2], p->ne[3]);
-    }
-    for (uint32_t d = 0; d < 3; d++) {
-        if (p->ne[d + 1] > 1 && p->dst.stride[d] < (uint64_t) p->ne[0] * p->dst.elem_bytes) {
-            return htp_bad(op, "dst.nb", "nb[%u] is %u, less than a row", d + 1, p->dst.stride[d]);
-        }
-    }
-    return HTP_OK;
-}
-
-/* Tiles have a size, and there are less than 2^31 of them. */
 static inline enum htp_status rows_check_tiles(struct htp_op *op, const struct rows_pipe *p) {
     if (p->block == 0 || p->block > ROWS_MAX_BLOCK) {
-        return htp_bad(op, "kernel_params.block", "is %u, must be 1 to %u", p->block, ROWS_MAX_BLOCK);
+        return htp_bad(op, "kernel_params", "block is %u, must be 1 to %u", p->block, ROWS_MAX_BLOCK);
     }
     if (p->stages == 0 || p->stages > ROWS_MAX_STAGES) {
-        return htp_bad(op, "kernel_params.args", "%u stages, must be 1 to %u", p->stages, ROWS_MAX_STAGES);
+        return htp_bad(op, "kernel_params", "%u stages, must be 1 to %u", p->stages, ROWS_MAX_STAGES);
     }
-    if (p->chunk >= p->ne[0]) {
-        return HTP_OK;
-    }
-    if (p->chunk == 0 || p->chunk % HVX_F16 || !p->elementwise) {
-        return htp_bad(op, "kernel_params.args", "cannot work in chunks of %u columns of %u", p->chunk, p->ne[0]);
-    }
-    uint64_t n_rows = (uint64_t) p->ne[1] * p->ne[2] * p->ne[3];
-    if (n_rows * hex_ceil_div(p->ne[0], p->chunk) > INT32_MAX) {
-        return htp_bad(op, "kernel_params.args", "chunks of %u columns: more than 2^31 tiles", p->chunk);
+    if (p->chunk < p->ne[0] && (p->chunk == 0 || p->chunk % HVX_F16 || !p->elementwise)) {
+        return htp_bad(op, "kernel_params", "cannot work in chunks of %u columns of %u", p->chunk, p->ne[0]);
     }
     return HTP_OK;
 }
@@ -233,10 +197,7 @@ static inline enum htp_status rows_check(struct htp_op *op, struct rows_pipe *p)
     if (rows_empty(p)) {
         return HTP_OK;
     }
-    enum htp_status status = rows_check_walk(op, p);
-    if (status == HTP_OK) {
-        status = rows_check_tiles(op, p);
-    }
+    enum htp_status status = rows_check_tiles(op, p);
     if (status != HTP_OK) {
         return status;
     }
@@ -244,7 +205,7 @@ static inline enum htp_status rows_check(struct htp_op *op, struct rows_pipe *p)
     for (uint32_t i = 0; i <= p->n_src && status == HTP_OK; i++) {
         const struct rows_view *v = rows_view_at(p, i);
         if (v->n_cols != p->ne[0] && v->n_cols != 1 && p->chunk < p->ne[0]) {
-            return htp_bad(op, "kernel_params.args", "chunks of %u columns cut a repeated row of %u", p->chunk, v->n_cols);
+            return htp_bad(op, "kernel_params", "chunks of %u columns cut a repeated row of %u", p->chunk, v->n_cols);
         }
         status = rows_check_region(op, p, i, v);
     }
@@ -389,11 +350,9 @@ static inline void rows_job(struct htp_op *op, void *arg, uint32_t thread, uint3
     uint32_t left = primed;
     for (uint32_t i = 0; left; i = i + 1 == primed ? 0 : i + 1) {
         struct rows_tile *t = &tiles[i];
-        htp_trace_start(op, thread, HTP_TR_DMA, t->step);
         for (uint32_t n = 0; n < 1 + p->n_src; n++) {
             dma_pop(q);
         }
-        htp_trace_stop(op, thread, HTP_TR_DMA, t->step);
         htp_trace_start(op, thread, HTP_TR_HVX_COMP, t->step);
         p->compute(p, t);
         htp_trace_stop(op, thread, HTP_TR_HVX_COMP, t->step);

@@ -210,9 +210,9 @@ static enum htp_status rope_check(struct htp_op *op) {
     if (!op->src[1]) {
         return htp_bad(op, "src1", "is missing");
     }
-    enum htp_status status = rows_check_type(op, "dst", op->dst[0], HTP_F32, 4);
+    enum htp_status status = rows_check_type(op, "dst", op->dst[0], HTP_F32);
     if (status == HTP_OK) {
-        status = rows_check_same(op, "src0", op->src[0], HTP_F32, 4, 0);
+        status = rows_check_same(op, "src0", op->src[0], HTP_F32, 0);
     }
     if (status != HTP_OK) {
         return status;

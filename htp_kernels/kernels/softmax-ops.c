@@ -6,12 +6,20 @@
 #include "htp-rows-pipe.h"
 #include "hvx-math.h"
 
-/* The slopes' constants come from the plan: head h has base0^(h + 1) below n_pow2, base1^(2 (h - n_pow2) + 1) from there. */
-enum softmax_karg { SOFTMAX_N_POW2 = ROWS_KARGS, SOFTMAX_BASE0, SOFTMAX_BASE1 };
-enum softmax_f { SOFTMAX_F_SCALE, SOFTMAX_F_BASE0, SOFTMAX_F_BASE1 };
-enum softmax_flag { SOFTMAX_MASK_F32 = 1, SOFTMAX_MASK_F16 = 2, SOFTMAX_SINKS = 4, SOFTMAX_ALIBI = 8 };
+/* ALiBi's constants come from the plan: head h has base0^(h + 1) below n_pow2, base1^(2 (h - n_pow2) + 1) from there. */
+enum softmax_karg { SOFTMAX_KARG_N_POW2 = ROWS_KARGS, SOFTMAX_KARG_BASE0, SOFTMAX_KARG_BASE1 };
 
-#define SOFTMAX_MINUS_INF 0xff800000u
+enum softmax_mask { SOFTMAX_NO_MASK, SOFTMAX_MASK_F16, SOFTMAX_MASK_F32 };
+
+struct softmax {
+    struct rows_pipe pipe; /* first: `compute` gets its address */
+    enum softmax_mask mask;
+    bool sinks, alibi;
+    float scale, base0, base1;
+    uint32_t n_pow2;
+};
+
+#define SOFTMAX_MINUS_INF ((int32_t) 0xff800000u)
 
 static inline float softmax_karg_f32(const struct htp_op *op, uint32_t i) {
     union {
@@ -21,10 +29,9 @@ static inline float softmax_karg_f32(const struct htp_op *op, uint32_t i) {
     return u.f;
 }
 
-static inline float softmax_slope(const struct rows_pipe *p, uint32_t head) {
-    uint32_t n_pow2 = p->u;
-    uint32_t n = head < n_pow2 ? head + 1 : 2 * (head - n_pow2) + 1;
-    float power = head < n_pow2 ? p->f[SOFTMAX_F_BASE0] : p->f[SOFTMAX_F_BASE1];
+static inline float softmax_slope(const struct softmax *p, uint32_t head) {
+    uint32_t n = head < p->n_pow2 ? head + 1 : 2 * (head - p->n_pow2) + 1;
+    float power = head < p->n_pow2 ? p->base0 : p->base1;
     float slope = 1.0f;
     for (; n; n >>= 1) {
         slope = n & 1 ? slope * power : slope;
@@ -33,100 +40,107 @@ static inline float softmax_slope(const struct rows_pipe *p, uint32_t head) {
     return slope;
 }
 
-/* Vector i of the mask, as F32. */
-static inline HVX_Vector softmax_mask(const struct rows_pipe *p, const uint8_t *mask, uint32_t i) {
-    if (p->code & SOFTMAX_MASK_F32) {
-        return hvx_load(mask + i * HVX_BYTES);
+/* Vector i of a mask's row, as F32. */
+static inline HVX_Vector softmax_mask(enum softmax_mask kind, const uint8_t *mask, uint32_t i) {
+    if (kind == SOFTMAX_MASK_F32) {
+        return hvx_load(mask + (size_t) i * HVX_BYTES);
     }
-    HVX_VectorPair two = hvx_hf_to_sf(hvx_load(mask + i / 2 * HVX_BYTES));
+    HVX_VectorPair two = hvx_hf_to_sf(hvx_load(mask + (size_t) (i / 2) * HVX_BYTES));
     return i & 1 ? Q6_V_hi_W(two) : Q6_V_lo_W(two);
 }
 
-/* z = x * scale + slope * mask into d, -inf behind the row's end; gives the maximum in every lane. */
-static inline HVX_Vector softmax_scores(const struct rows_pipe *p, const struct rows_tile *t, uint32_t r, uint8_t *d,
-                                        HVX_Vector slope) {
+/* z = x * scale + slope * mask into row r of dst, -inf behind the row's end; gives the maximum in every lane. */
+static inline HVX_Vector softmax_scores(const struct softmax *p, const struct rows_tile *t, uint32_t r, HVX_Vector slope) {
     const uint8_t *x = t->src[0] + (size_t) r * t->src_pitch[0];
-    const uint8_t *mask = t->src[1] + (size_t) r * t->src_pitch[1];
-    HVX_Vector scale = hvx_splat_sf(p->f[SOFTMAX_F_SCALE]);
-    HVX_Vector low = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
+    const uint8_t *mask = p->mask ? t->src[1] + (size_t) r * t->src_pitch[1] : NULL;
+    uint8_t *d = t->dst + (size_t) r * t->dst_pitch;
+    HVX_Vector scale = hvx_splat_sf(p->scale);
+    HVX_Vector low = Q6_V_vsplat_R(SOFTMAX_MINUS_INF);
     HVX_Vector most = low;
     uint32_t n_vectors = hex_ceil_div(t->n_cols, HVX_F32);
     uint32_t tail = t->n_cols % HVX_F32;
     for (uint32_t i = 0; i < n_vectors; i++) {
-        HVX_Vector z = hvx_mul_sf(hvx_load(x + i * HVX_BYTES), scale);
-        if (p->code & (SOFTMAX_MASK_F32 | SOFTMAX_MASK_F16)) {
-            z = hvx_add_sf(z, hvx_mul_sf(softmax_mask(p, mask, i), slope));
+        HVX_Vector z = hvx_mul_sf(hvx_load(x + (size_t) i * HVX_BYTES), scale);
+        if (mask) {
+            z = hvx_add_sf(z, hvx_mul_sf(softmax_mask(p->mask, mask, i), slope));
         }
         if (tail && i + 1 == n_vectors) {
-            z = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int) tail * 4), z, low);
+            z = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int32_t) tail * 4), z, low);
         }
-        hvx_store(d + i * HVX_BYTES, z);
+        hvx_store(d + (size_t) i * HVX_BYTES, z);
         most = hvx_max_sf(most, z);
     }
     return hvx_reduce_max_sf(most);
 }
 
-static inline void softmax_row(const struct rows_pipe *p, const struct rows_tile *t, uint32_t r, HVX_Vector slope,
+static inline void softmax_row(const struct softmax *p, const struct rows_tile *t, uint32_t r, HVX_Vector slope,
                                HVX_Vector sink) {
     uint8_t *d = t->dst + (size_t) r * t->dst_pitch;
-    uint32_t n_vectors = hex_ceil_div(t->n_cols, HVX_F32);
-    HVX_Vector low = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
-    HVX_Vector most = hvx_max_sf(softmax_scores(p, t, r, d, slope), sink);
+    size_t n_bytes = (size_t) hex_round_up(t->n_cols, HVX_F32) * 4;
+    HVX_Vector zero = Q6_V_vzero();
+    HVX_Vector most = hvx_max_sf(softmax_scores(p, t, r, slope), sink);
     /* Nothing above -inf: any finite maximum makes every term 0. */
-    HVX_VectorPred none = Q6_Q_vcmp_eq_VwVw(most, low);
-    most = Q6_V_vmux_QVV(none, Q6_V_vzero(), most);
-    HVX_Vector sum = Q6_V_vzero();
-    for (uint32_t i = 0; i < n_vectors; i++) {
-        HVX_Vector e = hvx_exp_sf(hvx_sub_sf(hvx_load(d + i * HVX_BYTES), most));
-        hvx_store(d + i * HVX_BYTES, e);
+    most = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(most, Q6_V_vsplat_R(SOFTMAX_MINUS_INF)), zero, most);
+    HVX_Vector sum = zero;
+    for (size_t i = 0; i < n_bytes; i += HVX_BYTES) {
+        HVX_Vector e = hvx_exp_sf(hvx_sub_sf(hvx_load(d + i), most));
+        hvx_store(d + i, e);
         sum = hvx_add_sf(sum, e);
     }
     sum = hvx_add_sf(hvx_reduce_sum_sf(sum), hvx_exp_sf(hvx_sub_sf(sink, most)));
-    HVX_VectorPred empty = Q6_Q_vcmp_eq_VwVw(sum, Q6_V_vzero());
-    HVX_Vector by_sum = Q6_V_vmux_QVV(empty, Q6_V_vzero(), hvx_recip_sf(sum));
-    for (uint32_t i = 0; i < n_vectors; i++) {
-        hvx_store(d + i * HVX_BYTES, hvx_mul_sf(hvx_load(d + i * HVX_BYTES), by_sum));
+    HVX_Vector by_sum = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(sum, zero), zero, hvx_recip_sf(sum));
+    for (size_t i = 0; i < n_bytes; i += HVX_BYTES) {
+        hvx_store(d + i, hvx_mul_sf(hvx_load(d + i), by_sum));
     }
 }
 
-static void softmax_compute(const struct rows_pipe *p, const struct rows_tile *t) {
-    float slope = p->code & SOFTMAX_ALIBI ? softmax_slope(p, t->index[1]) : 1.0f;
-    HVX_Vector sink = Q6_V_vsplat_R((int) SOFTMAX_MINUS_INF);
-    const uint32_t s = p->n_src - 1;
-    if (p->code & SOFTMAX_SINKS) {
-        if (t->src_fresh[s]) {
-            rows_repeat(t->src[s], 4, 1, HVX_F32);
-        }
-        sink = hvx_load(t->src[s]);
+/* The sinks of a tile's rows, each in every lane of its row's first vector. */
+static inline void softmax_widen_sinks(const struct rows_tile *t, uint32_t s) {
+    uint32_t n_rows = t->src_pitch[s] ? t->n_rows : 1;
+    for (uint32_t r = 0; r < n_rows && t->src_fresh[s]; r++) {
+        rows_repeat(t->src[s] + (size_t) r * t->src_pitch[s], 4, 1, HVX_F32);
+    }
+}
+
+static void softmax_compute(const struct rows_pipe *pipe, const struct rows_tile *t) {
+    const struct softmax *p = (const struct softmax *) pipe;
+    HVX_Vector slope = hvx_splat_sf(p->alibi ? softmax_slope(p, t->index[1]) : 1.0f);
+    HVX_Vector sink = Q6_V_vsplat_R(SOFTMAX_MINUS_INF);
+    uint32_t s = pipe->n_src - 1;
+    if (p->sinks) {
+        softmax_widen_sinks(t, s);
     }
     for (uint32_t r = 0; r < t->n_rows; r++) {
-        softmax_row(p, t, r, hvx_splat_sf(slope), sink);
+        if (p->sinks) {
+            sink = hvx_load(t->src[s] + (size_t) r * t->src_pitch[s]);
+        }
+        softmax_row(p, t, r, slope, sink);
     }
 }
 
 /* Sources: x, mask if there is one, sinks if there are: one element a head, that is a row of one column in dimension 2. */
-static inline struct rows_pipe softmax_pipe(const struct htp_op *op) {
-    struct rows_pipe p = rows_init(op, 4);
-    rows_add(&p, op->src[0], 4);
+static inline struct softmax softmax_init(const struct htp_op *op) {
+    struct softmax p = {
+        .pipe = rows_init(op, 4),
+        .sinks = op->src[2] != NULL,
+        .alibi = htp_param_f32(op, 1) > 0.0f,
+        .scale = htp_param_f32(op, 0),
+        .base0 = softmax_karg_f32(op, SOFTMAX_KARG_BASE0),
+        .base1 = softmax_karg_f32(op, SOFTMAX_KARG_BASE1),
+        .n_pow2 = (uint32_t) htp_karg(op, SOFTMAX_KARG_N_POW2),
+    };
+    rows_add(&p.pipe, op->src[0], 4);
     if (op->src[1]) {
-        bool half = op->src[1]->type == HTP_F16;
-        rows_add(&p, op->src[1], half ? 2 : 4);
-        p.code |= half ? SOFTMAX_MASK_F16 : SOFTMAX_MASK_F32;
+        p.mask = op->src[1]->type == HTP_F16 ? SOFTMAX_MASK_F16 : SOFTMAX_MASK_F32;
+        rows_add(&p.pipe, op->src[1], p.mask == SOFTMAX_MASK_F16 ? 2 : 4);
     }
     if (op->src[2]) {
-        struct rows_view *sinks = rows_add(&p, op->src[2], 4);
-        *sinks = (struct rows_view){.data = op->src[2]->data, .elem_bytes = 4, .n_cols = 1, .stride = {0, 4, 0}};
-        p.code |= SOFTMAX_SINKS;
+        struct rows_view *sinks = rows_add(&p.pipe, op->src[2], 4);
+        sinks->n_cols = 1;
+        sinks->stride[1] = p.pipe.ne[2] > 1 ? 4 : 0;
     }
-    if (htp_param_f32(op, 1) > 0.0f) {
-        p.code |= SOFTMAX_ALIBI;
-        p.places = true;
-    }
-    p.compute = softmax_compute;
-    p.f[SOFTMAX_F_SCALE] = htp_param_f32(op, 0);
-    p.f[SOFTMAX_F_BASE0] = softmax_karg_f32(op, SOFTMAX_BASE0);
-    p.f[SOFTMAX_F_BASE1] = softmax_karg_f32(op, SOFTMAX_BASE1);
-    p.u = (uint32_t) htp_karg(op, SOFTMAX_N_POW2);
+    p.pipe.places = p.alibi;
+    p.pipe.compute = softmax_compute;
     return p;
 }
 
@@ -134,8 +148,7 @@ static inline struct rows_pipe softmax_pipe(const struct htp_op *op) {
 static enum htp_status softmax_check_mask(struct htp_op *op) {
     const struct htp_tensor *mask = op->src[1];
     const struct htp_tensor *dst = op->dst[0];
-    bool half = mask->type == HTP_F16;
-    enum htp_status status = rows_check_type(op, "src1", mask, half ? HTP_F16 : HTP_F32, half ? 2 : 4);
+    enum htp_status status = rows_check_type(op, "src1", mask, mask->type == HTP_F16 ? HTP_F16 : HTP_F32);
     if (status != HTP_OK) {
         return status;
     }
@@ -152,7 +165,7 @@ static enum htp_status softmax_check_mask(struct htp_op *op) {
 
 static enum htp_status softmax_check_sinks(struct htp_op *op) {
     const struct htp_tensor *sinks = op->src[2];
-    enum htp_status status = rows_check_type(op, "src2", sinks, HTP_F32, 4);
+    enum htp_status status = rows_check_type(op, "src2", sinks, HTP_F32);
     if (status == HTP_OK && (sinks->ne[0] != op->dst[0]->ne[2] || htp_nrows(sinks) != 1)) {
         return htp_bad(op, "src2.ne", "%u sinks, must be dst's %u heads", sinks->ne[0], op->dst[0]->ne[2]);
     }
@@ -160,9 +173,9 @@ static enum htp_status softmax_check_sinks(struct htp_op *op) {
 }
 
 static enum htp_status softmax_check(struct htp_op *op) {
-    enum htp_status status = rows_check_type(op, "dst", op->dst[0], HTP_F32, 4);
+    enum htp_status status = rows_check_type(op, "dst", op->dst[0], HTP_F32);
     if (status == HTP_OK) {
-        status = rows_check_same(op, "src0", op->src[0], HTP_F32, 4, 0);
+        status = rows_check_same(op, "src0", op->src[0], HTP_F32, 0);
     }
     if (status == HTP_OK && op->src[1]) {
         status = softmax_check_mask(op);
@@ -173,13 +186,13 @@ static enum htp_status softmax_check(struct htp_op *op) {
     if (status != HTP_OK) {
         return status;
     }
-    struct rows_pipe p = softmax_pipe(op);
-    return rows_check(op, &p);
+    struct softmax p = softmax_init(op);
+    return rows_check(op, &p.pipe);
 }
 
 static enum htp_status softmax_run(struct htp_op *op) {
-    struct rows_pipe p = softmax_pipe(op);
-    return rows_run(op, &p);
+    struct softmax p = softmax_init(op);
+    return rows_run(op, &p.pipe);
 }
 
 const struct htp_kernel htp_softmax = {softmax_check, softmax_run};

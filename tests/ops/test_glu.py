@@ -1,0 +1,85 @@
+"""GLU_SWIGLU, GLU_SWIGLU_OAI, GLU_GEGLU against float64: two inputs, one split in halves, halves swapped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hexnpu.plan import glu
+from hexnpu.plan.base import ShapeError
+from hexnpu.tensor import Desc, Type
+from tests.ops.harness import Arg, View, check_op, plan_of, run_op
+from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, FalsePlan, normal
+
+BOUND = 1e-10
+OPS: list[tuple[str, dict[str, Any]]] = [
+    ("GLU_SWIGLU", {}), ("GLU_GEGLU", {}), ("GLU_SWIGLU_OAI", {"alpha": 1.702, "limit": 7.0}),
+]  # fmt: skip
+FORMS = ["two", "split", "swapped"]
+
+
+def check(op: str, params: dict[str, Any], ne: tuple[int, ...], form: str, view: View | None = None) -> None:
+    view = view or View()
+    if form == "two":
+        src = [Arg(normal(ne, scale=4), view=view), Arg(normal(ne, 2, scale=6))]
+    else:
+        src = [Arg(normal((2 * ne[0], *ne[1:]), scale=4), view=view)]
+        params = params | {"swapped": form == "swapped"}
+    check_op(op, src, params, bound=BOUND)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("op", "params"), OPS)
+@pytest.mark.parametrize("n", COLUMNS)
+def test_columns(n: int, op: str, params: dict[str, Any], form: str) -> None:
+    check(op, params, (n, 3), form)
+
+
+@pytest.mark.usefixtures("spread")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("ne", [(1536, 1), (1536, 65), (64, 3, 2, 2), (9001, 3), (20000,)])
+def test_rows(ne: tuple[int, ...], form: str) -> None:
+    check("GLU_SWIGLU", {}, ne, form)
+
+
+@pytest.mark.usefixtures("spread")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views(view: View, form: str) -> None:
+    check("GLU_GEGLU", {}, (100, 4, 3, 5), form, view)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("ne", EMPTY)
+def test_empty(ne: tuple[int, ...], form: str) -> None:
+    check("GLU_SWIGLU", {}, ne, form)
+
+
+@pytest.mark.parametrize(("op", "params"), OPS)
+def test_special_values(op: str, params: dict[str, Any]) -> None:
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, 1.0, -2.0, 7.0, -7.0, 8.0, -8.0, 90.0, -100.0])
+    a, b = (x.ravel() for x in np.meshgrid(special, special))
+    check_op(op, [Arg(a), Arg(b)], params, bound=BOUND)
+
+
+def test_oai_limits() -> None:
+    params = {"alpha": 0.7, "limit": 1.5}
+    check_op("GLU_SWIGLU_OAI", [Arg(normal((300, 4), scale=3)), Arg(normal((300, 4), 2, scale=3))], params, bound=BOUND)
+
+
+def test_shapes_and_parameters() -> None:
+    a, b = Desc.contiguous(Type.F32, (64, 3)), Desc.contiguous(Type.F32, (64, 4))
+    with pytest.raises(ShapeError, match="must have the same shape and type"):
+        glu.infer("GLU_SWIGLU", (a, b), {})
+    with pytest.raises(ShapeError, match="33 columns cannot be split"):
+        glu.infer("GLU_SWIGLU", (Desc.contiguous(Type.F32, (33, 3)),), {})
+    with pytest.raises(ShapeError, match="takes swapped, not limit"):
+        glu.pack("GLU_SWIGLU", {"limit": 3})
+
+
+def test_a_false_plan_is_refused() -> None:
+    src = [Arg(normal((1200, 9)))]
+    outcome = run_op("GLU_SWIGLU", src, planned=FalsePlan(plan_of("GLU_SWIGLU", src), {3: 64}))
+    assert outcome.error is not None and not outcome.strayed
