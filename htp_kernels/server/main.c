@@ -19,7 +19,7 @@
 #include "server.h"
 
 #define USAGE \
-    "usage: htp-server --stdio | --listen unix:PATH | --listen tcp:HOST:PORT | --layout | --version\n" \
+    "usage: htp-server [--stdio] | --listen unix:PATH | --listen tcp:HOST:PORT | --layout | --version\n" \
     "       [--threads N] (HVX threads a session may have, 1 to 10; default 4)\n" \
     "       [--vtcm MIB] (2, 4 or 8; default 8)\n"
 
@@ -288,6 +288,7 @@ int main(int argc, char **argv) {
     if (wrong) {
         return die(wrong, "");
     }
+    stdio = stdio || (!listen_at && !isatty(0)); /* the default for whoever starts it with pipes */
     if (stdio == (listen_at != NULL) || n_threads < 1 || n_threads > HTP_MAX_THREADS
         || (vtcm_mib != 2 && vtcm_mib != 4 && vtcm_mib != 8)) {
         fputs(USAGE, stderr);

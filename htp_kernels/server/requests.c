@@ -9,6 +9,8 @@
 
 #include "server.h"
 
+#define HVX_CONTEXTS 4u /* threads of a session that names no number, as many as phones have */
+
 int64_t request_head_bytes(struct conn *c, const struct htp_frame *frame) {
     uint64_t least = 0, most = 0;
     switch (frame->type) {
@@ -110,7 +112,7 @@ static void open_session(struct conn *c) {
     const struct htp_hello *limits = &server.hello;
     uint64_t vtcm = open.vtcm_mib ? (uint64_t) open.vtcm_mib << 20 : limits->vtcm_bytes;
     struct htp_config config = {
-        .n_threads = open.n_threads ? open.n_threads : limits->n_threads,
+        .n_threads = open.n_threads ? open.n_threads : limits->n_threads < HVX_CONTEXTS ? limits->n_threads : HVX_CONTEXTS,
         .vtcm_bytes = (uint32_t) vtcm,
         .max_map_bytes = open.max_map_bytes ? open.max_map_bytes : limits->max_map_bytes,
     };
