@@ -21,30 +21,29 @@ _WARMUP_TOKENS = 2  # llama.cpp warms up with begin and end of text
 
 @dataclass
 class Steps:
-    """batch_step: the step of each batch, counted from 0 on each device; phase and tokens per batch, those of its step."""
+    """Per batch: its step, counted from 0 on each device, and the phase and tokens of that step."""
 
     batch_step: I32
     batch_phase: U8
     batch_tokens: I32
 
 
-def _per_batch(line: Timeline) -> tuple[I64, I64, I64, I64, I64]:
-    """(lowest layer, highest layer, tokens, first op's text, any layer) of each batch; -1 / huge where unknown."""
+def _per_batch(line: Timeline) -> tuple[I64, I64, I64, I64]:
+    """(lowest layer, highest layer, tokens, first op's text) of each batch; huge, -1, 0, -1 where unknown."""
     n, log = len(line.batches), line.log
     known = [facts(text) for text in log.texts]
     layer = np.array([fact.layer for fact in known], np.int64)[log.ops.text]
     weighted = np.array([fact.tokens if fact.weighted else 0 for fact in known], np.int64)[log.ops.text]
     tokens = np.array([fact.tokens for fact in known], np.int64)[log.ops.text]
-    low, high = np.full(n, 1 << 30), np.full(n, -1)
+    low, high, first = (np.full(n, unknown, np.int64) for unknown in (1 << 30, -1, -1))
     has = layer >= 0
     np.minimum.at(low, line.op_batch[has], layer[has])
     np.maximum.at(high, line.op_batch[has], layer[has])
     most_weighted, most = np.zeros(n, np.int64), np.zeros(n, np.int64)
     np.maximum.at(most_weighted, line.op_batch, weighted)
     np.maximum.at(most, line.op_batch, tokens)
-    first = np.full(n, -1)
     first[line.op_batch[::-1]] = log.ops.text[::-1]
-    return low, high, np.where(most_weighted > 0, most_weighted, most), first, has
+    return low, high, np.where(most_weighted > 0, most_weighted, most), first
 
 
 def find_steps(line: Timeline) -> Steps:
@@ -53,7 +52,7 @@ def find_steps(line: Timeline) -> Steps:
     step, phase, tokens = np.zeros(n, np.int32), np.full(n, OTHER, np.uint8), np.zeros(n, np.int32)
     if not n or not len(line.op_batch):
         return Steps(step, phase, tokens)
-    low, high, per_batch, first, _ = _per_batch(line)
+    low, high, per_batch, first = _per_batch(line)
     for device in range(len(line.log.devices)):
         rows = np.flatnonzero(line.batches.device == device)
         if not len(rows):

@@ -1,0 +1,145 @@
+"""The commands behind `hexnpu profile`, `trace`, `compare` and `audit`: arguments checked, log read, output written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexnpu.errors import UsageError
+from hexnpu.profile import formats, table
+from hexnpu.profile.columns import Log
+from hexnpu.profile.output import whole_file
+from hexnpu.profile.parse.reader import read_log
+from hexnpu.profile.peaks import PEAKS, peak_of
+from hexnpu.profile.phases import find_steps
+from hexnpu.profile.report import Report, Shape, make_report
+from hexnpu.profile.select import Selection
+from hexnpu.profile.timeline import build
+
+TABLE_TOP = 25
+FORMATS = ("table", "json", "csv", "markdown")
+TIMELINES = ("summary", "bubbles")
+
+
+@dataclass
+class ProfileArguments:
+    """The flags of `hexnpu profile`, as typed."""
+
+    log: str
+    by: str = "op"
+    sort: str = "total"
+    top: int | None = None
+    filter: str | None = None
+    device: str | None = None
+    phase: str = "all"
+    head: int | None = None
+    tail: int | None = None
+    skip_batches: int = 0
+    width: tuple[str, ...] = ()
+    pmu_index: tuple[int, ...] = ()
+    pmu_name: tuple[str, ...] = ()
+    arch: str | None = None
+    timeline: str | None = None
+    format: str = "table"
+    output: Path | None = None
+    html: Path | None = None
+    export: Path | None = None
+
+
+def load(source: str, want_events: bool, head: int | None = None) -> Log:
+    """The log, or a folder that `--export` wrote."""
+    if source != "-" and Path(source).is_dir():
+        from hexnpu.profile import parquet
+
+        return parquet.read(Path(source))
+    return read_log(source, want_events, head)
+
+
+def terminal_width() -> int:
+    """Columns of the terminal (or COLUMNS); 0, unlimited, when the output is no terminal."""
+    if os.environ.get("COLUMNS", "").isdigit() or sys.stdout.isatty():
+        return shutil.get_terminal_size((120, 24)).columns
+    return 0
+
+
+def _named_counters(indices: tuple[int, ...], names: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    if len(names) > len(indices):
+        raise UsageError("--pmu-name needs a --pmu-index for each name")
+    named = list(names) + [f"pmu{index}" for index in indices[len(names) :]]
+    return tuple(zip(indices, named, strict=True))
+
+
+def _check(arguments: ProfileArguments) -> tuple[Selection, Shape, dict[str, int]]:
+    a = arguments
+    want = Selection(a.device, a.phase, a.filter, a.head, a.tail, a.skip_batches)
+    want.check()
+    shape = Shape(a.by, a.sort, _named_counters(a.pmu_index, a.pmu_name), peak_of(a.arch) if a.arch else None)
+    shape.check()
+    if a.format not in FORMATS:
+        raise UsageError(f"--format {a.format}: give one of {', '.join(FORMATS)}")
+    if a.timeline is not None and a.timeline not in TIMELINES:
+        raise UsageError(f"--timeline {a.timeline}: give summary or bubbles")
+    if a.top is not None and a.top < 0:
+        raise UsageError(f"--top {a.top}: give a number from 0 (all) on")
+    if a.width and a.format != "table":
+        raise UsageError(f"--width is for tables, not for --format {a.format}")
+    if a.timeline and (want.partial or a.by != "op" or a.html):
+        raise UsageError("--timeline is a report of its own: leave out --by, --head, --tail and --html")
+    if a.html is not None and (a.output is not None or a.format != "table"):
+        raise UsageError("--html is a report of its own: leave out --output and --format")
+    return want, shape, table.parse_widths(list(a.width))
+
+
+def _arch_note(report: Report, arch: str) -> None:
+    peak = PEAKS[arch.lower()]
+    report.notes.append(f"%DMA of {peak.dma_gbs:g} GB/s: {peak.dma_source}")
+    report.notes.append(f"%HMX of {peak.hmx_gflops:,g} GFLOP/s: {peak.hmx_source}")
+
+
+def profile(arguments: ProfileArguments) -> None:
+    """`hexnpu profile`."""
+    want, shape, widths = _check(arguments)
+    need_events = bool(arguments.timeline or arguments.html or arguments.export)
+    head = arguments.head if not need_events and arguments.filter is None and arguments.device is None else None
+    log = load(arguments.log, need_events, head)
+    line = build(log)
+    steps = find_steps(line)
+    if arguments.export is not None:
+        from hexnpu.profile import parquet
+
+        parquet.write(line, steps, arguments.export)
+    if arguments.html is not None:
+        from hexnpu.profile import html
+
+        page = html.page(line, steps, want, shape)
+        with whole_file(arguments.html) as stream:
+            stream.write(page.encode("utf-8", "replace"))
+        return
+    if arguments.timeline is not None:
+        from hexnpu.profile import busy
+
+        text = busy.report(line, steps, want, arguments.timeline, arguments.format, arguments.top)
+    else:
+        text = _report_text(arguments, make_report(line, steps, want, shape), widths)
+    _write(text, arguments.output)
+
+
+def _report_text(arguments: ProfileArguments, report: Report, widths: dict[str, int]) -> str:
+    if arguments.arch:
+        _arch_note(report, arguments.arch)
+    if arguments.format == "table":
+        top = TABLE_TOP if arguments.top is None else arguments.top
+        return table.table(report, 0 if arguments.output else terminal_width(), top, widths)
+    render = {"json": formats.to_json, "csv": formats.to_csv, "markdown": formats.to_markdown}[arguments.format]
+    return render(report, arguments.top or 0)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.write(text)
+        return
+    with whole_file(output) as stream:
+        stream.write(text.encode("utf-8", "replace"))
