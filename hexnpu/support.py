@@ -44,16 +44,17 @@ def _kernel_for(op: str, type: Type, device: Device) -> str | None:
         dst = family(op).infer(op, src, params)
         if op == "SET_ROWS":
             src = src[:-1]
-        if hasattr(family(op), "weight_type"):
-            src = tuple(_uploaded(op, i, d) for i, d in enumerate(src))
+        src = tuple(_uploaded(op, i, d) for i, d in enumerate(src))
         return plan(OpSpec(op, family(op).pack(op, params), src, dst), device).kernel_name
     except (Refusal, ShapeError):
         return None
 
 
 def _uploaded(op: str, index: int, desc: Desc) -> Desc:
-    tile = family(op).weight_type(op, index, desc)
-    return desc if tile is None else family(op).tile_desc(desc, tile)
+    """A weight as it is after the upload: some families repack it."""
+    weight_type = getattr(family(op), "weight_type", None)
+    tile = weight_type(op, index, desc) if weight_type else None
+    return desc if tile is None else D(tile, desc.ne)
 
 
 def _example(op: str, type: Type) -> tuple[tuple[Desc, ...], dict[str, object]]:
@@ -70,9 +71,9 @@ def _example(op: str, type: Type) -> tuple[tuple[Desc, ...], dict[str, object]]:
         "SOFTMAX": ((x,), {"scale": 1.0, "max_bias": 0.0}),
         "GET_ROWS": ((x, idx), {}),
         "SET_ROWS": ((D(f32, (256, 8)), idx, x), {}),
-        "ROPE": ((D(type, (64, 2, 8)), idx), {"n_dims": 64, "mode": 0, "freq_base": 1e4, "freq_scale": 1.0}),
+        "ROPE": ((D(type, (256, 2, 8)), idx), {"n_dims": 64, "mode": 0, "freq_base": 1e4, "freq_scale": 1.0}),
         "FLASH_ATTN_EXT": (
-            (D(f32, (64, 4, 2)), D(type, (64, 32, 2)), D(type, (64, 32, 2)), D(Type.F16, (32, 4))),
+            (D(f32, (256, 4, 2)), D(type, (256, 32, 2)), D(type, (256, 32, 2)), D(Type.F16, (32, 4))),
             {"scale": 0.125, "max_bias": 0.0, "logit_softcap": 0.0},
         ),
         "CPY": ((x,), {"type": f32}),

@@ -1,4 +1,4 @@
-"""The command line: one module per command, which parses, prints and sets the exit code, and imports its work lazily."""
+"""The command line: one module per command, which parses, prints and sets the exit code, and imports its work late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from hexnpu.errors import HexnpuError
 
-# Command -> (module, function). Each module imports what it needs inside its function, so that every command starts fast.
+# Command -> (module, function). A module imports what it needs inside its function, so that every command starts fast.
 COMMANDS = {
     "generate": ("hexnpu.cli.generate", "generate"),
     "plan": ("hexnpu.cli.plan", "plan"),
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

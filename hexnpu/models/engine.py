@@ -107,7 +107,7 @@ class Engine:
         """[n, n_kv]: token first + i sees the rows 0 to first + i."""
         if n > 1:
             visible = np.arange(n_kv) <= np.arange(first, first + n)[:, None]
-            return np.where(visible, np.float16(0), np.float16(-np.inf))
+            return np.where(visible, 0, -np.inf).astype(np.float16)
         # The decode mask of a step differs from the last step's in one element.
         mask = self._masks.get(n_kv)
         if mask is None:

@@ -8,6 +8,7 @@ The `gguf` package reads the same (and is what tests compare with), but takes 2 
 from __future__ import annotations
 
 import math
+import mmap
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,21 +90,15 @@ def read_gguf(path: str | Path) -> GgufFile:
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
-            cursor = _Cursor(path, memoryview(_header_bytes(file, size)), size)
-            return cursor.parse()
+            # Only the pages of the header are touched, and they go with the map.
+            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+            return _Cursor(path, memoryview(data), size).parse()
     except IsADirectoryError:
         raise GgufError(f"{path} is a folder; name the .gguf file in it") from None
     except FileNotFoundError:
         raise GgufError(f"no such file: {path}") from None
     except OSError as error:
         raise GgufError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _header_bytes(file: object, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    if size == 0:
-        return np.empty(0, np.uint8)
-    # Only the pages of the header are touched, and dropped again with the map.
-    return np.memmap(file, dtype=np.uint8, mode="r", shape=(size,))  # type: ignore[call-overload, no-any-return]
 
 
 class _Cursor:

@@ -7,7 +7,7 @@ with scores. The split patterns are those that the models' own tokenizer.json fi
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import jinja2
 import jinja2.sandbox
@@ -43,7 +43,7 @@ def _split(pattern: str) -> pre_tokenizers.PreTokenizer:
     )
 
 
-_PRE_TOKENIZERS = {
+_PRE_TOKENIZERS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
     "gpt-2": _byte_level,
     "default": _byte_level,
     "smollm": _digits_then_byte_level,
