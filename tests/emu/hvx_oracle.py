@@ -17,7 +17,10 @@ from pathlib import Path
 CASES = 100
 # Operands that choose a place or an amount are tried with every value of a byte.
 EVERY_R = re.compile(r"vshuff|vdeal|valign|vlalign|vror|vsetq|vlut|vas[lr]|vlsr|vextract|_as[lr]_|_lsr_")
-EDGE_R = (0, 1, -1, 2, 127, 128, -128, 255, 256, 0x7FFF, 0x8000, -0x8000, 0x7FFFFFFF, -0x80000000, 0x01010101, 0x80FF7F00)
+# ... and, since a constant takes another way through the compiler, these also with literals.
+LITERAL_R = re.compile(r"Q6_(W_vshuff|W_vdeal|V_vror|V_valign|V_vlalign|Wh_vlut16|Vb_vlut32)\w*R")
+LITERALS = (0, 1, 2, 4, 8, 16, 32, 64, -1, -2, -4, -8, -16, -32, -64, 3, 63, 65, 100, 127)
+EDGE_R = (0, 1, -1, 2, 127, 128, -128, 255, 256, 0x7FFF, 0x8000, -0x8000, 0x7FFFFFFF, -0x80000000, 0x01010101)
 RESULT_BYTES = {
     "HVX_Vector": 128, "HVX_VectorPair": 256, "HVX_VectorPred": 128,
     "Word32": 4, "UWord32": 4, "Word64": 8, "UWord64": 8, "void": 128,
@@ -52,6 +55,10 @@ class Intrinsic:
         return list(itertools.product(*ranges))
 
     @property
+    def literals(self) -> tuple[int, ...]:
+        return LITERALS if LITERAL_R.match(self.name) else ()
+
+    @property
     def result_bytes(self) -> int:
         if self.name.startswith("Q6_vscatter"):
             return 2048
@@ -60,7 +67,7 @@ class Intrinsic:
 
     @property
     def n_results(self) -> int:
-        return len(self.r_values) * len(self.immediates)
+        return len(self.r_values) * len(self.immediates) + len(self.literals)
 
 
 def immediate_range(name: str) -> list[int]:
@@ -74,25 +81,21 @@ def clang_headers() -> Path:
     return Path(spec.submodule_search_locations[0]) / "lib/include"
 
 
+BLOCK = re.compile(
+    r"(?:#if __HVX_ARCH__ >= (?P<arch>\d+)(?P<more>[^\n]*)\n)?/\* =+\n\s*Assembly Syntax:"
+    r".*?C Intrinsic Prototype:\s*(?P<prototype>.*?)\s*Instruction Type:",
+    re.DOTALL,
+)
+
+
 def read_intrinsics(header: Path) -> dict[str, Intrinsic]:
-    """All prototypes of one of clang's Hexagon headers that operate on integers (no `__HVX_IEEE_FP__`)."""
+    """All prototypes of one of clang's Hexagon headers but those behind `__HVX_IEEE_FP__`."""
     found: dict[str, Intrinsic] = {}
-    arch, prototype, ieee = 60, "", False
-    for line in header.read_text().splitlines():
-        if match := re.match(r"#if __HVX_ARCH__ >= (\d+)(.*)", line):
-            arch, ieee = int(match[1]), "IEEE" in match[2]
-        elif line.startswith("#endif"):
-            arch, ieee = 60, False
-        elif match := re.match(r"\s*C Intrinsic Prototype:\s*(.*)", line):
-            prototype = match[1].strip()
-        elif prototype and not line.startswith("   Instruction Type"):
-            if re.match(r"   \w", line) and ")" not in prototype:
-                prototype += " " + line.strip()
-        if match := re.match(r"#define (Q6_\w+)", line):
-            parsed = parse_prototype(prototype, arch)
-            if parsed and parsed.name == match[1] and not ieee:
-                found[parsed.name] = parsed
-            prototype = ""
+    for block in BLOCK.finditer(header.read_text()):
+        prototype = " ".join(block["prototype"].split())
+        intrinsic = parse_prototype(prototype, int(block["arch"] or 60))
+        if intrinsic and "IEEE" not in (block["more"] or ""):
+            found[intrinsic.name] = intrinsic
     return found
 
 
@@ -114,6 +117,7 @@ extern uint32_t state;
 void emit(const void *p, unsigned n);
 uint32_t next(void);
 void fill(void *p, unsigned n);
+extern unsigned char *region;
 
 static inline __attribute__((unused)) HVX_Vector any_v(void) {
     static unsigned char b[128] __attribute__((aligned(128)));
@@ -170,6 +174,7 @@ MAIN = r"""
 #include <stdint.h>
 
 uint32_t state;
+unsigned char *region;
 void emit(const void *p, unsigned n);
 void finish(void);
 
@@ -224,9 +229,22 @@ void *memset(void *to, int value, unsigned long n) {
     for (unsigned long i = 0; i < n; i++) ((volatile char *) to)[i] = (char) value;
     return to;
 }
+// Gathers and scatters take 32-bit addresses: on a 64-bit host this memory is mapped below 4 GiB.
+static unsigned char *low_memory(void) {
+    static unsigned char memory[2048] __attribute__((aligned(2048)));
+    return memory;
+}
 #else
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+
+static unsigned char *low_memory(void) {
+    void *want = (void *) 0x20000000, *got;
+    got = mmap(want, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (got != want) exit(2);
+    return got;
+}
 
 static void write_out(const void *p, unsigned n) {
     if (fwrite(p, 1, n, stdout) != n) exit(1);
@@ -249,6 +267,7 @@ void emit(const void *p, unsigned n) {
 
 @DECLARE@
 static int run(void) {
+    region = low_memory();
 @CALLS@
     finish();
     return 0;
@@ -275,8 +294,11 @@ PUT = {
 }  # fmt: skip
 
 
-def test_function(it: Intrinsic, seed: int) -> str:
-    """C text that runs one intrinsic on all its cases and emits `n_results` results of `result_bytes` bytes."""
+def case_function(it: Intrinsic, seed: int, inputs: bool) -> str:
+    """C text that runs one intrinsic on all its cases and emits `n_results` results of `result_bytes` bytes.
+
+    With `inputs`, each result follows the operands it was made from.
+    """
     lines = [f"static __attribute__((noinline)) void t_{it.name}(void) {{", f"    state = {seed};"]
     values = it.r_values
     # A volatile table and a flag for the random ones: the compiler must not specialise for the values.
@@ -288,12 +310,15 @@ def test_function(it: Intrinsic, seed: int) -> str:
     lines.append("        int32_t r = fixed[i] ? (int32_t) r_values[i] : any_r();")
     lines.append("        (void) r;")
     for immediates in it.immediates:
-        lines += memory_case(it) if MEMORY.match(it.name) else value_case(it, immediates)
-    lines += ["    }", "}", ""]
+        lines += memory_case(it) if MEMORY.match(it.name) else value_case(it, immediates, inputs)
+    lines.append("    }")
+    for literal in it.literals:
+        lines += ["    {", f"        const int32_t r = {literal};", *value_case(it, (), inputs), "    }"]
+    lines += ["}", ""]
     return "\n".join(lines)
 
 
-def value_case(it: Intrinsic, immediates: tuple[int, ...]) -> list[str]:
+def value_case(it: Intrinsic, immediates: tuple[int, ...], inputs: bool) -> list[str]:
     lines, arguments, after = ["        {"], [], []
     constants = iter(immediates)
     scalars = 0
@@ -308,6 +333,8 @@ def value_case(it: Intrinsic, immediates: tuple[int, ...]) -> list[str]:
             c_type = "int64_t" if kind == "Word64" else kind.rstrip("*")
             lines.append(f"            {c_type} a{k} = {ANY[kind]};")
             arguments.append(f"&a{k}" if kind.endswith("*") else f"a{k}")
+            if inputs:
+                lines.append(f"            {PUT[kind]}(a{k});")
             if kind.endswith("*"):
                 after.append(f"            put_q(a{k});")
     lines.append(f"            {PUT[it.returns]}({it.name}({', '.join(arguments)}));")
@@ -322,18 +349,20 @@ def memory_case(it: Intrinsic) -> list[str]:
     """Predicated stores, and gathers and scatters whose offsets lie in the region and never meet."""
     lines = [
         "        {",
-        "            static unsigned char region[2048] __attribute__((aligned(2048)));",
         "            static unsigned char line[128] __attribute__((aligned(128)));",
-        "            fill(region, sizeof region), fill(line, sizeof line);",
+        "            fill(region, 2048), fill(line, sizeof line);",
         "            HVX_VectorPred q = any_q();",
         "            HVX_Vector data = any_v();",
         "            (void) q, (void) data;",
     ]
     predicated = any(kind == "HVX_VectorPred" for kind, _ in it.params)
     if it.name.startswith("Q6_vmem"):
-        return [*lines, f"            {it.name}(q, (HVX_Vector *) line, data);", "            emit(line, 128);", "        }"]
+        return [
+            *lines, f"            {it.name}(q, (HVX_Vector *) line, data);",
+            "            emit(line, 128);", "        }",
+        ]  # fmt: skip
     element = "w" if re.search(r"M(Vw)", it.name) else "h"
-    offset = {"w": "(uint32_t) (k * 52 + 4 * i) % 2048 / 4 * 4", "h": "(uint32_t) (k * 26 + 2 * i) % 2048 / 2 * 2"}[element]
+    offset = "(uint32_t) (k * 52 + 4 * i) % 2048" if element == "w" else "(uint32_t) (k * 26 + 2 * i) % 2048"
     if "Ww" in it.name:
         lines += [
             "            static uint32_t o[64] __attribute__((aligned(128)));",
@@ -357,13 +386,14 @@ def memory_case(it: Intrinsic) -> list[str]:
     return [*lines, f"            {it.name}({mask}{where}, at, data);", "            emit(region, 2048);", "        }"]
 
 
-def write_sources(folder: Path, intrinsics: list[Intrinsic], per_file: int = 50) -> list[Path]:
+def write_sources(folder: Path, intrinsics: list[Intrinsic], inputs: bool = False, per_file: int = 50) -> list[Path]:
     """The program's sources; running it emits the results of `intrinsics` in order."""
     sources, declare, calls = [], [], []
     for number, start in enumerate(range(0, len(intrinsics), per_file)):
         batch = intrinsics[start : start + per_file]
-        body = [PRELUDE, *(test_function(it, 0x9E3779B9 ^ (start + k + 1)) for k, it in enumerate(batch))]
-        body += [f"void batch_{number}(void);", f"void batch_{number}(void) {{", *(f"    t_{it.name}();" for it in batch), "}", ""]
+        body = [PRELUDE, *(case_function(it, 0x9E3779B9 ^ (start + k + 1), inputs) for k, it in enumerate(batch))]
+        body += [f"void batch_{number}(void);", f"void batch_{number}(void) {{"]
+        body += [*(f"    t_{it.name}();" for it in batch), "}", ""]
         path = folder / f"batch_{number}.c"
         path.write_text("\n".join(body))
         sources.append(path)
