@@ -28,6 +28,7 @@ MAX_DST = 4
 TRACE_SLOTS = 11
 ABSENT = 0xFFFF
 TRACE_STOP = 0x8000
+MAX_TRACES = 65536  # n_traces of a request
 
 
 class Status(IntEnum):
