@@ -94,25 +94,14 @@ static inline void softmax_row(const struct softmax *p, const struct rows_tile *
     }
 }
 
-/* The sinks of a tile's rows, each in every lane of its row's first vector. */
-static inline void softmax_widen_sinks(const struct rows_tile *t, uint32_t s) {
-    uint32_t n_rows = t->src_pitch[s] ? t->n_rows : 1;
-    for (uint32_t r = 0; r < n_rows && t->src_fresh[s]; r++) {
-        rows_repeat(t->src[s] + (size_t) r * t->src_pitch[s], 4, 1, HVX_F32);
-    }
-}
-
 static void softmax_compute(const struct rows_pipe *pipe, const struct rows_tile *t) {
     const struct softmax *p = (const struct softmax *) pipe;
     HVX_Vector slope = hvx_splat_sf(p->alibi ? softmax_slope(p, t->index[1]) : 1.0f);
     HVX_Vector sink = Q6_V_vsplat_R(SOFTMAX_MINUS_INF);
     uint32_t s = pipe->n_src - 1;
-    if (p->sinks) {
-        softmax_widen_sinks(t, s);
-    }
     for (uint32_t r = 0; r < t->n_rows; r++) {
         if (p->sinks) {
-            sink = hvx_load(t->src[s] + (size_t) r * t->src_pitch[s]);
+            sink = hvx_splat_sf(hvx_first_sf(hvx_load(t->src[s] + (size_t) r * t->src_pitch[s])));
         }
         softmax_row(p, t, r, slope, sink);
     }

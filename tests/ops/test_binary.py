@@ -159,7 +159,7 @@ def test_shapes_that_do_not_repeat() -> None:
 # Words of a plan that the device must not believe: index in kernel_params, value.
 @pytest.mark.parametrize(
     ("word", "value"),
-    [(3, 0), (3, -1), (3, 1 << 20), (4, 0), (4, 8), (4, -1), (5, 0), (5, 5), (17, 128), (16, 0), (21, 256)],
+    [(3, 0), (3, -1), (3, 1 << 20), (4, 0), (4, 8), (5, 0), (5, 5), (17, 128), (16, 0), (21, 256)],
 )
 def test_a_false_plan_is_refused(word: int, value: int) -> None:
     src = [Arg(values((600, 9))), Arg(values((600, 9), 2))]
