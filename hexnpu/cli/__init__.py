@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Any
 
 import typer
 
 from hexnpu.errors import HexnpuError
+
+# The base of what typer raises for wrong flags and arguments; it exports only the leaves.
+CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 # Command -> (module, function). A module imports what it needs inside its function, so that every command starts fast.
 COMMANDS = {
     "generate": ("hexnpu.cli.generate", "generate"),
     "plan": ("hexnpu.cli.plan", "plan"),
     "ops": ("hexnpu.cli.ops", "ops"),
-    "profile": ("hexnpu.cli.profile", "profile"),
-    "compare": ("hexnpu.cli.compare", "compare"),
-    "audit": ("hexnpu.cli.audit", "audit"),
-    "trace": ("hexnpu.cli.trace", "trace"),
+    #"profile": ("hexnpu.cli.profile", "profile"),
+    #"compare": ("hexnpu.cli.compare", "compare"),
+    #"audit": ("hexnpu.cli.audit", "audit"),
+    #"trace": ("hexnpu.cli.trace", "trace"),
 }
 
 
@@ -26,7 +30,6 @@ def build_app(only: str | None = None) -> typer.Typer:
     app = typer.Typer(
         name="hexnpu",
         help="Offload, profile and emulate tensor graphs for the Snapdragon Hexagon NPU.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,7 +50,10 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     try:
-        build_app(command)(args=arguments, prog_name="hexnpu")
+        sys.exit(build_app(command)(args=arguments or ["--help"], prog_name="hexnpu", standalone_mode=False))
+    except CommandLineError as error:
+        print(f"hexnpu: {error.format_message()} (see: hexnpu {f'{command} ' if command else ''}--help)", file=sys.stderr)
+        sys.exit(2)
     except HexnpuError as error:
         print(f"hexnpu: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -55,5 +61,5 @@ def main(arguments: list[str] | None = None) -> None:
         # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.
         sys.stdout = None
         sys.exit(1)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
