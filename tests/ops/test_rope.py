@@ -13,14 +13,15 @@ from hexnpu.tensor import Desc, Type
 from tests.ops.harness import Arg, Config, View, check_op, run_op
 
 BOUND = 1e-10
+DENSE = View()
 
 
 def rope(
     ne: tuple[int, int, int, int], params: dict[str, Any], *, start: int = 0, factors: bool = False,
-    view: View = View(), scale: float = 1.0,
+    view: View = DENSE,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(sum(ne) + start)
-    x = rng.standard_normal(ne[::-1]) * scale
+    x = rng.standard_normal(ne[::-1])
     positions = start + np.arange(ne[2])
     src = [Arg(x, view=view), Arg(positions, Type.I32)]
     if factors:
@@ -42,8 +43,8 @@ def test_partial(head: int, n_dims: int, mode: int) -> None:
     rope((head, 5, 3, 2), {"n_dims": n_dims, "mode": mode}, start=7)
 
 
-@pytest.mark.parametrize("ne", [(64, 1, 1, 1), (64, 9, 1, 1), (64, 9, 33, 1), (64, 3, 2, 4), (64, 64, 40, 1), (512, 2, 65, 1),
-                                (64, 0, 3, 1), (64, 3, 0, 1)])  # fmt: skip
+@pytest.mark.parametrize("ne", [(64, 1, 1, 1), (64, 9, 1, 1), (64, 9, 33, 1), (64, 3, 2, 4), (64, 64, 40, 1),
+                                (512, 2, 65, 1), (64, 0, 3, 1), (64, 3, 0, 1)])  # fmt: skip
 def test_shapes(ne: tuple[int, int, int, int]) -> None:
     rope(ne, {"n_dims": ne[0], "mode": 2})
     rope(ne, {"n_dims": ne[0], "mode": 0})
@@ -60,10 +61,11 @@ def test_positions(start: int, base: float) -> None:
     [
         {"freq_scale": 0.25},
         {"freq_scale": 0.25, "ext_factor": 1.0, "n_ctx_orig": 4096},
-        {"freq_scale": 0.0625, "ext_factor": 0.7, "attn_factor": 1.3, "n_ctx_orig": 2048, "beta_fast": 16.0, "beta_slow": 2.0},
+        {"freq_scale": 0.0625, "ext_factor": 0.7, "attn_factor": 1.3, "n_ctx_orig": 2048, "beta_fast": 16.0,
+         "beta_slow": 2.0},
         {"attn_factor": 0.5},
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("factors", [False, True])
 def test_scaling(params: dict[str, Any], factors: bool) -> None:
     rope((128, 4, 3, 1), {"n_dims": 128, "mode": 0, "freq_base": 500000.0, **params}, start=8189, factors=factors)
@@ -113,7 +115,8 @@ def test_what_does_not_fit_is_said() -> None:
         plan(OpSpec("ROPE", pack("ROPE", {"n_dims": 64}), (half, pos), (half,)), Device())
 
 
-@pytest.mark.parametrize(("n_dims", "n_positions", "field"), [(66, 8, "n_dims"), (-2, 8, "n_dims"), (3, 8, "n_dims"), (64, 7, "src1")])
+@pytest.mark.parametrize(("n_dims", "n_positions", "field"), [(66, 8, "n_dims"), (-2, 8, "n_dims"), (3, 8, "n_dims"),
+                                                              (64, 7, "src1")])  # fmt: skip
 def test_the_device_checks_too(n_dims: int, n_positions: int, field: str) -> None:
     x = np.zeros((8, 4, 64))
     desc, positions = Desc.contiguous(Type.F32, (64, 4, 8)), Desc.contiguous(Type.I32, (8,))
