@@ -1,7 +1,7 @@
 /*
  * Float arithmetic by architecture: from v79 on the sf/hf instructions (IEEE, nearest even), before that qfloat and a
- * conversion. A qfloat result is within 1.5 ulp of the exact one, an exact result included (1 + 0 may give 1 + 1 ulp);
- * qfloat has neither infinity nor NaN: their bit patterns compute as numbers from 2^128 on.
+ * conversion. A qfloat result is within 1.5 ulp (of the largest of operands and result), an exact one included: 1 + 0
+ * gives 1 + 1 ulp. qfloat has neither infinity nor NaN: their bit patterns compute as numbers from 2^128 on.
  */
 #pragma once
 
@@ -107,7 +107,10 @@ static inline HVX_Vector hvx_sf_to_w_rne(HVX_Vector v) {
 #endif
 }
 
-/* 64 halves to floats in lane order: the first 32 in the low vector. Exact from v79 on. */
+/*
+ * 64 halves to floats in lane order: the first 32 in the low vector. Exact from v79 on; before, 1.5 ulp, for subnormal
+ * halves 2^-37.
+ */
 static inline HVX_VectorPair hvx_hf_to_sf(HVX_Vector v) {
     HVX_Vector one = Q6_Vh_vsplat_R(0x3c00), s = Q6_Vh_vshuff_Vh(v);
 #if __HVX_ARCH__ >= 79

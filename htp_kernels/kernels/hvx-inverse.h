@@ -6,7 +6,7 @@
 
 #include "hvx-arith.h"
 
-/* 1 / x for normal |x| < 2^126; no special values. */
+/* 1 / x for 2^-100 < |x| < 2^100; no special values. */
 static inline HVX_Vector hvx_recip_normal_sf(HVX_Vector x) {
     HVX_Vector one = hvx_splat_sf(1.0f), minus_x = hvx_neg_sf(x);
     HVX_Vector y = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(0x7ef311c7), hvx_abs_sf(x)); /* within 12 % */
@@ -17,26 +17,28 @@ static inline HVX_Vector hvx_recip_normal_sf(HVX_Vector x) {
     return y;
 }
 
+/* x with its exponent replaced, so 1 <= |x| < 2. */
+static inline HVX_Vector hvx_mantissa_sf(HVX_Vector x) {
+    HVX_Vector bits = Q6_V_vand_VV(x, Q6_V_vsplat_R((int32_t) 0x807fffffu));
+    return Q6_V_vor_VV(bits, Q6_V_vsplat_R(0x3f800000));
+}
+
 /* 1 / x: 1 / 0 = inf with the sign of 0, 1 / inf = 0, NaN stays NaN. */
 static inline HVX_Vector hvx_recip_sf(HVX_Vector x) {
-    HVX_Vector magnitude = hvx_abs_sf(x), sign = hvx_sign_sf(x);
-    HVX_Vector inf = Q6_V_vor_VV(sign, Q6_V_vsplat_R(0x7f800000));
+    HVX_Vector magnitude = hvx_abs_sf(x), sign = hvx_sign_sf(x), infinity = Q6_V_vsplat_R(0x7f800000);
+    HVX_Vector exponent = Q6_Vw_vsub_VwVw(Q6_V_vand_VV(x, infinity), Q6_V_vsplat_R(0x3f800000));
     HVX_VectorPred small = Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(0x00800000), magnitude);
     HVX_VectorPred large = Q6_Q_vcmp_gt_VwVw(magnitude, Q6_V_vsplat_R(0x7e7fffff)); /* from 2^126 on */
-    HVX_Vector y = hvx_recip_normal_sf(x);
-    y = Q6_V_vmux_QVV(small, inf, Q6_V_vmux_QVV(large, sign, y));
+    HVX_Vector y = Q6_Vw_vsub_VwVw(hvx_recip_normal_sf(hvx_mantissa_sf(x)), exponent);
+    y = Q6_V_vmux_QVV(small, Q6_V_vor_VV(sign, infinity), Q6_V_vmux_QVV(large, sign, y));
     return Q6_V_vmux_QVV(hvx_is_nan_sf(x), x, y);
 }
 
-/* a / b over the whole range, as IEEE for zeros, infinities and NaN from v79 on; before, a / 0 and inf are undefined. */
+/* a / b over the whole range. From v79 on zeros, infinities and NaN as IEEE; before, a / 0 and inf are undefined. */
 static inline HVX_Vector hvx_div_sf(HVX_Vector a, HVX_Vector b) {
-    HVX_Vector exponent = Q6_V_vand_VV(b, Q6_V_vsplat_R(0x7f800000));
-    HVX_Vector mantissa = Q6_V_vand_VV(b, Q6_V_vsplat_R((int32_t) 0x807fffffu));
-    mantissa = Q6_V_vor_VV(mantissa, Q6_V_vsplat_R(0x3f800000));
-    HVX_Vector y = hvx_recip_normal_sf(mantissa), sign = hvx_sign_sf(b);
-    HVX_Vector inf = Q6_V_vor_VV(sign, Q6_V_vsplat_R(0x7f800000));
-    HVX_Vector magnitude = hvx_abs_sf(b), infinity = Q6_V_vsplat_R(0x7f800000);
-    y = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(exponent, Q6_V_vzero()), inf, y);
+    HVX_Vector magnitude = hvx_abs_sf(b), sign = hvx_sign_sf(b), infinity = Q6_V_vsplat_R(0x7f800000);
+    HVX_Vector exponent = Q6_V_vand_VV(b, infinity), y = hvx_recip_normal_sf(hvx_mantissa_sf(b));
+    y = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(exponent, Q6_V_vzero()), Q6_V_vor_VV(sign, infinity), y);
     y = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(magnitude, infinity), sign, y);
     y = Q6_V_vmux_QVV(hvx_is_nan_sf(b), b, y);
     /* 2^(127 - e); for e = 254 that is subnormal. */

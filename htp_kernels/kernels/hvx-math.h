@@ -5,3 +5,4 @@
 #include "hvx-exp.h"
 #include "hvx-inverse.h"
 #include "hvx-sigmoid.h"
+#include "hvx-trig.h"

@@ -76,7 +76,8 @@ class LaneProgram:
         index = list(self.functions).index(name)
         result, kinds = self.functions[name].split(":")
         sizes = [BYTES.get(k, 128) for k in kinds]
-        flat = [np.ascontiguousarray(o).view(np.uint8).reshape(-1, size) for o, size in zip(operands, sizes, strict=True)]
+        pairs = zip(operands, sizes, strict=True)
+        flat = [np.ascontiguousarray(o).view(np.uint8).reshape(-1, size) for o, size in pairs]
         n = len(flat[0])
         assert all(len(f) == n for f in flat), "operands differ in length"
         command = [str(self.path), str(index), str(n)]
@@ -86,7 +87,8 @@ class LaneProgram:
 
 
 def _function(index: int, name: str, result: str, operands: str) -> str:
-    lines = [f"static void run_{index}(unsigned char *in, unsigned char *out, long n) {{", "    for (long i = 0; i < n; i++) {"]
+    lines = [f"static void run_{index}(unsigned char *in, unsigned char *out, long n) {{"]
+    lines.append("    for (long i = 0; i < n; i++) {")
     arguments, offset = [], 0
     for k, kind in enumerate(operands):
         size = BYTES.get(kind, 128)
@@ -99,7 +101,8 @@ def _function(index: int, name: str, result: str, operands: str) -> str:
         arguments.append(f"x{k}")
     call = f"{name}({', '.join(arguments)})"
     if result == "f":
-        lines.append(f"        float r = {call};\n        memset(out + i * 128, 0, 128);\n        memcpy(out + i * 128, &r, 4);")
+        lines.append(f"        float r = {call};")
+        lines.append("        memset(out + i * 128, 0, 128);\n        memcpy(out + i * 128, &r, 4);")
     else:
         lines.append(f"        *({C_TYPES[result]} *) (out + i * {BYTES[result]}) = {call};")
     return "\n".join([*lines, "    }", "}"])

@@ -117,13 +117,17 @@ HVX_INLINE HVX_Vector Q6_Vsf_equals_Vqf32(HVX_Vector Vu) {
     return HVX_V(hvx_qf_to_sf((hvx_i32) Vu));
 }
 
+HVX_INLINE HVX_Vector hvx_hf_of(struct hvx_qf_format f, hvx_i32 even, hvx_i32 odd) {
+    return hvx_join_h(hvx_qf_to_hf(f, even), hvx_qf_to_hf(f, odd));
+}
+
 HVX_INLINE HVX_Vector Q6_Vhf_equals_Vqf16(HVX_Vector Vu) {
-    return hvx_join_h(hvx_qf_to_hf(HVX_QF16, hvx_even_h(Vu)), hvx_qf_to_hf(HVX_QF16, hvx_odd_h(Vu)));
+    return hvx_hf_of(HVX_QF16, hvx_even_h(Vu), hvx_odd_h(Vu));
 }
 
 // The low vector to the even lanes, the high one to the odd lanes.
 HVX_INLINE HVX_Vector Q6_Vhf_equals_Wqf32(HVX_VectorPair Vuu) {
-    return hvx_join_h(hvx_qf_to_hf(HVX_QF32, (hvx_i32) Q6_V_lo_W(Vuu)), hvx_qf_to_hf(HVX_QF32, (hvx_i32) Q6_V_hi_W(Vuu)));
+    return hvx_hf_of(HVX_QF32, (hvx_i32) Q6_V_lo_W(Vuu), (hvx_i32) Q6_V_hi_W(Vuu));
 }
 
 #if __HVX_ARCH__ >= 79
@@ -148,7 +152,8 @@ HVX_INLINE HVX_Vector Q6_Vqf32_equals_Vsf(HVX_Vector Vu) {
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf16_equals_Vhf(HVX_Vector Vu) {
-    return hvx_join_h((hvx_u32) hvx_qf_encode(HVX_QF16, hvx_even_h(Vu)), (hvx_u32) hvx_qf_encode(HVX_QF16, hvx_odd_h(Vu)));
+    hvx_i32 even = hvx_qf_encode(HVX_QF16, hvx_even_h(Vu)), odd = hvx_qf_encode(HVX_QF16, hvx_odd_h(Vu));
+    return hvx_join_h((hvx_u32) even, (hvx_u32) odd);
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_equals_Vqf32(HVX_Vector Vu) {
