@@ -182,7 +182,7 @@ class Graph:
 
     def scale(self, x: Tensor, scale: float, bias: float = 0.0, *, name: str = "") -> Tensor:
         """x * scale + bias."""
-        return self.op("SCALE", x, scale=scale, bias=bias, name=name)
+        return self.op("SCALE", x, s=scale, b=bias, name=name)
 
     def rms_norm(self, x: Tensor, *, eps: float = 1e-5, name: str = "") -> Tensor:
         """x / sqrt(mean(x^2) + eps) of each row; a following mul by a weight becomes one op with it."""

@@ -47,6 +47,8 @@ def open(
     """
     if isinstance(devices, str) or len(devices) != 1 or devices[0] not in ("HTP0:0", "HTP0"):
         raise UsageError(f"unknown devices {devices!r}; a session has one device: ('HTP0:0',)")
+    if vtcm_mib not in (None, 2, 4, 8):
+        raise UsageError(f"vtcm_mib is {vtcm_mib}; it must be 2, 4 or 8")
     threads = n_threads or min(DEFAULT_THREADS, os.cpu_count() or 1)
     connection = connect(target, arch=arch, flavour=flavour, env=env)
     try:

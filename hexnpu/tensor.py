@@ -113,7 +113,9 @@ class Desc:
             return 0
         if self.type >= Type.TILE_F32:
             return self.nb[3] * self.ne[3]
-        return self.row_bytes + sum((n - 1) * b for n, b in zip(self.ne[1:], self.nb[1:], strict=True))
+        elements, size = BLOCKS[self.type]
+        first_row = (self.ne[0] // elements - 1) * self.nb[0] + size  # a transposed row has gaps
+        return first_row + sum((n - 1) * b for n, b in zip(self.ne[1:], self.nb[1:], strict=True))
 
     @property
     def is_contiguous(self) -> bool:

@@ -1,4 +1,4 @@
-"""Shapes, views and errors of the graph as the user writes it. Shapes are ggml's; float values are checked in test_session."""
+"""Shapes, views and errors of the graph as the user writes it. Shapes are ggml's; values are checked in test_session.py."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hexnpu.memory import ALIGN, Life, align, place
 
-LIVES = st.lists(
-    st.tuples(st.integers(0, 5000), st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60
-).map(lambda rows: _in_order(rows))
+LIVES = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60).map(
+    lambda rows: _in_order(rows)
+)
 
 
 def _in_order(rows: list[tuple[int, int, int]]) -> list[Life]:

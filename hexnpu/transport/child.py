@@ -15,7 +15,7 @@ from hexnpu.transport.connection import Connection
 
 # How much of the server's stderr is kept for an error.
 TAIL_BYTES = 16 << 10
-END_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 2.0
 
 
 class Child:
