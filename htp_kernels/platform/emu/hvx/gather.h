@@ -4,170 +4,152 @@
 #ifndef HEXNPU_EMU_HVX_GATHER_H
 #define HEXNPU_EMU_HVX_GATHER_H
 
-#include "logic.h"
+#include <string.h>
+
+#include "mem.h"
 
 HVX_INLINE char *hvx_region(Word32 Rt, unsigned size) {
     return (char *) (uintptr_t) ((uint32_t) Rt & ~(size - 1));
 }
 
-// The region's last byte, rounded up to a whole element.
-HVX_INLINE int hvx_in_region(uint32_t offset, Word32 Mu, unsigned size) {
-    uint32_t last = (uint32_t) Mu | (size - 1);
-    return offset <= last && last - offset >= size - 1;
-}
-
-// All bits of the predicate at one element: bytes are masked one by one.
-HVX_INLINE void hvx_copy_masked(char *to, const char *from, const char *mask, unsigned size) {
-    for (unsigned i = 0; i < size; i++) {
-        if (mask[i]) to[i] = from[i];
-    }
+// The highest offset at which a whole element fits. Mu names the last byte, and with it that byte's whole element.
+HVX_INLINE uint32_t hvx_last_offset(Word32 Mu, unsigned size) {
+    return ((uint32_t) Mu | (size - 1)) - (size - 1);
 }
 
 #define HVX_ALL HVX_Q(~Q6_V_vzero())
 
-// Halfword offsets, word offsets, and word offsets for halfwords (even elements in the low vector of the pair).
-HVX_INLINE void hvx_gather_w(HVX_Vector *Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    char *from = hvx_region(Rt, 4), *to = (char *) ((uintptr_t) Rs & ~(uintptr_t) 127);
+// The two offsets of a word's halfwords: even elements have theirs in the low vector of the pair. As one list of 64.
+HVX_INLINE hvx_u32w hvx_pair_offsets(HVX_VectorPair Vvv) {
+#define HVX_ALTERNATE(i) ((i) / 2 + 32 * ((i) & 1))
+    return __builtin_shufflevector((hvx_u32w) Vvv, (hvx_u32w) Vvv, HVX_EACH_64(HVX_ALTERNATE, 0));
+#undef HVX_ALTERNATE
+}
+
+HVX_INLINE void hvx_gather_words(HVX_Vector *Rs, HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u32 offsets) {
+    const char *from = hvx_region(Rt, 4);
+    q &= HVX_Q(offsets <= hvx_last_offset(Mu, 4));
+    hvx_u32 wanted = (hvx_u32) q, got = (hvx_u32) Q6_V_vzero();
     for (int i = 0; i < 32; i++) {
-        uint32_t offset = (uint32_t) Vv[i];
-        if (hvx_in_region(offset, Mu, 4)) hvx_copy_masked(to + 4 * i, from + offset, (const char *) &Qs + 4 * i, 4);
+        uint32_t word = 0;
+        if (wanted[i]) memcpy(&word, from + offsets[i], 4);
+        got[i] = word;
     }
+    hvx_store_masked(q, Rs, HVX_V(got));
 }
 
-HVX_INLINE void hvx_gather_h(HVX_Vector *Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    char *from = hvx_region(Rt, 2), *to = (char *) ((uintptr_t) Rs & ~(uintptr_t) 127);
-    hvx_u16 offsets = (hvx_u16) Vv;
+HVX_INLINE void hvx_gather_halves(HVX_Vector *Rs, HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u32w offsets) {
+    const char *from = hvx_region(Rt, 2);
+    q &= HVX_Q(__builtin_convertvector(offsets <= hvx_last_offset(Mu, 2), hvx_u16));
+    hvx_u16 wanted = (hvx_u16) q, got = (hvx_u16) Q6_V_vzero();
     for (int i = 0; i < 64; i++) {
-        uint32_t offset = offsets[i];
-        if (hvx_in_region(offset, Mu, 2)) hvx_copy_masked(to + 2 * i, from + offset, (const char *) &Qs + 2 * i, 2);
+        uint16_t half = 0;
+        if (wanted[i]) memcpy(&half, from + offsets[i], 2);
+        got[i] = half;
+    }
+    hvx_store_masked(q, Rs, HVX_V(got));
+}
+
+// Bytes of an element are masked one by one.
+HVX_INLINE void hvx_scatter_element(char *to, const char *from, const char *mask, int size) {
+    for (int i = 0; i < size; i++) {
+        if (mask[i]) to[i] = from[i];
     }
 }
 
-HVX_INLINE void hvx_gather_hw(HVX_Vector *Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv) {
-    char *from = hvx_region(Rt, 2), *to = (char *) ((uintptr_t) Rs & ~(uintptr_t) 127);
-    for (int i = 0; i < 64; i++) {
-        uint32_t offset = (uint32_t) Vvv[(i >> 1) + 32 * (i & 1)];
-        if (hvx_in_region(offset, Mu, 2)) hvx_copy_masked(to + 2 * i, from + offset, (const char *) &Qs + 2 * i, 2);
-    }
-}
-
-HVX_INLINE void hvx_scatter_w(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
+HVX_INLINE void hvx_scatter_words(HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u32 offsets, HVX_Vector Vw) {
     char *to = hvx_region(Rt, 4);
+    q &= HVX_Q(offsets <= hvx_last_offset(Mu, 4));
     for (int i = 0; i < 32; i++) {
-        uint32_t offset = (uint32_t) Vv[i];
-        if (hvx_in_region(offset, Mu, 4)) {
-            hvx_copy_masked(to + offset, (const char *) &Vw + 4 * i, (const char *) &Qs + 4 * i, 4);
-        }
+        hvx_scatter_element(to + offsets[i], (const char *) &Vw + 4 * i, (const char *) &q + 4 * i, 4);
     }
 }
 
-HVX_INLINE void hvx_scatter_h(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
+HVX_INLINE void hvx_scatter_halves(HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u32w offsets, HVX_Vector Vw) {
     char *to = hvx_region(Rt, 2);
-    hvx_u16 offsets = (hvx_u16) Vv;
+    q &= HVX_Q(__builtin_convertvector(offsets <= hvx_last_offset(Mu, 2), hvx_u16));
     for (int i = 0; i < 64; i++) {
-        uint32_t offset = offsets[i];
-        if (hvx_in_region(offset, Mu, 2)) {
-            hvx_copy_masked(to + offset, (const char *) &Vw + 2 * i, (const char *) &Qs + 2 * i, 2);
-        }
+        hvx_scatter_element(to + offsets[i], (const char *) &Vw + 2 * i, (const char *) &q + 2 * i, 2);
     }
 }
 
-HVX_INLINE void hvx_scatter_hw(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv, HVX_Vector Vw) {
+// Accumulation in order of elements, so that elements at one place all count.
+HVX_INLINE void hvx_scatter_add_words(Word32 Rt, Word32 Mu, hvx_u32 offsets, hvx_u32 values) {
+    char *to = hvx_region(Rt, 4);
+    hvx_u32 places = offsets & ~3u, fits = (hvx_u32) (places <= hvx_last_offset(Mu, 4));
+    for (int i = 0; i < 32; i++) {
+        if (fits[i]) *(uint32_t *) (to + places[i]) += values[i];
+    }
+}
+
+HVX_INLINE void hvx_scatter_add_halves(Word32 Rt, Word32 Mu, hvx_u32w offsets, hvx_u16 values) {
     char *to = hvx_region(Rt, 2);
+    hvx_u32w places = offsets & ~1u, fits = (hvx_u32w) (places <= hvx_last_offset(Mu, 2));
     for (int i = 0; i < 64; i++) {
-        uint32_t offset = (uint32_t) Vvv[(i >> 1) + 32 * (i & 1)];
-        if (hvx_in_region(offset, Mu, 2)) {
-            hvx_copy_masked(to + offset, (const char *) &Vw + 2 * i, (const char *) &Qs + 2 * i, 2);
-        }
+        uint16_t *half = (uint16_t *) (to + places[i]);
+        if (fits[i]) *half = (uint16_t) (*half + values[i]);
     }
 }
 
 HVX_INLINE void Q6_vgather_ARMVw(HVX_Vector* Rs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    hvx_gather_w(Rs, HVX_ALL, Rt, Mu, Vv);
+    hvx_gather_words(Rs, HVX_ALL, Rt, Mu, (hvx_u32) Vv);
 }
 
 HVX_INLINE void Q6_vscatter_RMVwV(Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    hvx_scatter_w(HVX_ALL, Rt, Mu, Vv, Vw);
+    hvx_scatter_words(HVX_ALL, Rt, Mu, (hvx_u32) Vv, Vw);
 }
 
 HVX_INLINE void Q6_vgather_ARMVh(HVX_Vector* Rs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    hvx_gather_h(Rs, HVX_ALL, Rt, Mu, Vv);
+    hvx_gather_halves(Rs, HVX_ALL, Rt, Mu, __builtin_convertvector((hvx_u16) Vv, hvx_u32w));
 }
 
 HVX_INLINE void Q6_vscatter_RMVhV(Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    hvx_scatter_h(HVX_ALL, Rt, Mu, Vv, Vw);
+    hvx_scatter_halves(HVX_ALL, Rt, Mu, __builtin_convertvector((hvx_u16) Vv, hvx_u32w), Vw);
 }
 
 HVX_INLINE void Q6_vgather_ARMWw(HVX_Vector* Rs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv) {
-    hvx_gather_hw(Rs, HVX_ALL, Rt, Mu, Vvv);
+    hvx_gather_halves(Rs, HVX_ALL, Rt, Mu, hvx_pair_offsets(Vvv));
 }
 
 HVX_INLINE void Q6_vscatter_RMWwV(Word32 Rt, Word32 Mu, HVX_VectorPair Vvv, HVX_Vector Vw) {
-    hvx_scatter_hw(HVX_ALL, Rt, Mu, Vvv, Vw);
+    hvx_scatter_halves(HVX_ALL, Rt, Mu, hvx_pair_offsets(Vvv), Vw);
 }
 
 HVX_INLINE void Q6_vgather_AQRMVw(HVX_Vector* Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    hvx_gather_w(Rs, Qs, Rt, Mu, Vv);
+    hvx_gather_words(Rs, Qs, Rt, Mu, (hvx_u32) Vv);
 }
 
 HVX_INLINE void Q6_vscatter_QRMVwV(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    hvx_scatter_w(Qs, Rt, Mu, Vv, Vw);
+    hvx_scatter_words(Qs, Rt, Mu, (hvx_u32) Vv, Vw);
 }
 
 HVX_INLINE void Q6_vgather_AQRMVh(HVX_Vector* Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv) {
-    hvx_gather_h(Rs, Qs, Rt, Mu, Vv);
+    hvx_gather_halves(Rs, Qs, Rt, Mu, __builtin_convertvector((hvx_u16) Vv, hvx_u32w));
 }
 
 HVX_INLINE void Q6_vscatter_QRMVhV(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    hvx_scatter_h(Qs, Rt, Mu, Vv, Vw);
+    hvx_scatter_halves(Qs, Rt, Mu, __builtin_convertvector((hvx_u16) Vv, hvx_u32w), Vw);
 }
 
-HVX_INLINE void Q6_vgather_AQRMWw(
-    HVX_Vector* Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv) {
-    hvx_gather_hw(Rs, Qs, Rt, Mu, Vvv);
+HVX_INLINE void Q6_vgather_AQRMWw(HVX_Vector* Rs, HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv) {
+    hvx_gather_halves(Rs, Qs, Rt, Mu, hvx_pair_offsets(Vvv));
 }
 
-HVX_INLINE void Q6_vscatter_QRMWwV(
-    HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv, HVX_Vector Vw) {
-    hvx_scatter_hw(Qs, Rt, Mu, Vvv, Vw);
+HVX_INLINE void Q6_vscatter_QRMWwV(HVX_VectorPred Qs, Word32 Rt, Word32 Mu, HVX_VectorPair Vvv, HVX_Vector Vw) {
+    hvx_scatter_halves(Qs, Rt, Mu, hvx_pair_offsets(Vvv), Vw);
 }
 
 // Accumulating: offsets are aligned down to the element first.
-
 HVX_INLINE void Q6_vscatteracc_RMVwV(Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    char *to = hvx_region(Rt, 4);
-    for (int i = 0; i < 32; i++) {
-        uint32_t offset = (uint32_t) Vv[i] & ~3u;
-        if (hvx_in_region(offset, Mu, 4)) {
-            uint32_t *word = (uint32_t *) (to + offset);
-            *word = (uint32_t) (*word + (uint32_t) Vw[i]);
-        }
-    }
+    hvx_scatter_add_words(Rt, Mu, (hvx_u32) Vv, (hvx_u32) Vw);
 }
 
 HVX_INLINE void Q6_vscatteracc_RMVhV(Word32 Rt, Word32 Mu, HVX_Vector Vv, HVX_Vector Vw) {
-    char *to = hvx_region(Rt, 2);
-    hvx_u16 offsets = (hvx_u16) Vv;
-    hvx_u16 values = (hvx_u16) Vw;
-    for (int i = 0; i < 64; i++) {
-        uint32_t offset = offsets[i] & ~1u;
-        if (hvx_in_region(offset, Mu, 2)) {
-            uint16_t *word = (uint16_t *) (to + offset);
-            *word = (uint16_t) (*word + values[i]);
-        }
-    }
+    hvx_scatter_add_halves(Rt, Mu, __builtin_convertvector((hvx_u16) Vv, hvx_u32w), (hvx_u16) Vw);
 }
 
 HVX_INLINE void Q6_vscatteracc_RMWwV(Word32 Rt, Word32 Mu, HVX_VectorPair Vvv, HVX_Vector Vw) {
-    char *to = hvx_region(Rt, 2);
-    hvx_u16 values = (hvx_u16) Vw;
-    for (int i = 0; i < 64; i++) {
-        uint32_t offset = (uint32_t) Vvv[(i >> 1) + 32 * (i & 1)] & ~1u;
-        if (hvx_in_region(offset, Mu, 2)) {
-            uint16_t *word = (uint16_t *) (to + offset);
-            *word = (uint16_t) (*word + values[i]);
-        }
-    }
+    hvx_scatter_add_halves(Rt, Mu, hvx_pair_offsets(Vvv), (hvx_u16) Vw);
 }
 
 #endif

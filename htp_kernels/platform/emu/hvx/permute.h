@@ -20,12 +20,36 @@ HVX_INLINE HVX_Vector hvx_from_zmm(__m512i low, __m512i high) {
 }
 #endif
 
+#if defined(HVX_EMU_AVX2)
+// pshufb looks up 16 bytes and gives 0 where an index has its top bit: for each sixteenth of the table, indices outside
+// it get that bit by a saturating addition, and the eight results are joined.
+HVX_INLINE HVX_Vector hvx_permute_bytes_avx2(HVX_Vector v, hvx_u8 index) {
+    union {
+        HVX_Vector v;
+        __m128i xmm[8];
+        __m256i ymm[4];
+    } table = {.v = v}, at = {.v = HVX_V(index & 127)}, out;
+    for (int i = 0; i < 4; i++) {
+        __m256i found = _mm256_setzero_si256();
+        for (int piece = 0; piece < 8; piece++) {
+            __m256i place = _mm256_xor_si256(at.ymm[i], _mm256_set1_epi8((char) (16 * piece)));
+            place = _mm256_adds_epu8(place, _mm256_set1_epi8(0x70));
+            found = _mm256_or_si256(found, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table.xmm[piece]), place));
+        }
+        out.ymm[i] = found;
+    }
+    return out.v;
+}
+#endif
+
 // out[i] = v[index[i] & 127].
 HVX_INLINE HVX_Vector hvx_permute_bytes(HVX_Vector v, hvx_u8 index) {
 #if defined(HVX_EMU_VBMI)
     __m512i low = hvx_zmm(v, 0), high = hvx_zmm(v, 1);
     return hvx_from_zmm(_mm512_permutex2var_epi8(low, hvx_zmm(HVX_V(index), 0), high),
                         _mm512_permutex2var_epi8(low, hvx_zmm(HVX_V(index), 1), high));
+#elif defined(HVX_EMU_AVX2)
+    return hvx_permute_bytes_avx2(v, index);
 #else
     hvx_u8 table = (hvx_u8) v, out;
     for (int i = 0; i < 128; i++) {
@@ -41,6 +65,9 @@ HVX_INLINE hvx_u16 hvx_permute_halves(HVX_Vector v, hvx_u16 index) {
     __m512i low = hvx_zmm(v, 0), high = hvx_zmm(v, 1);
     return (hvx_u16) hvx_from_zmm(_mm512_permutex2var_epi16(low, hvx_zmm(HVX_V(index), 0), high),
                                   _mm512_permutex2var_epi16(low, hvx_zmm(HVX_V(index), 1), high));
+#elif defined(HVX_EMU_AVX2)
+    hvx_u16 low_bytes = (index & 63) << 1;
+    return (hvx_u16) hvx_permute_bytes(v, (hvx_u8) (low_bytes | (low_bytes << 8) | 0x100));
 #else
     hvx_u16 table = (hvx_u16) v, out;
     for (int i = 0; i < 64; i++) {
