@@ -24,6 +24,7 @@ Array = npt.NDArray[np.floating]
 FLAT, TILED_KERNEL = 1, 2
 FLAT_ROWS = 8
 FLAT_SLACK = 128
+MARK = 128
 MAX_SRC = {"MUL_MAT": 2, "MUL_MAT_NX": 5, "MUL_MAT_ADD": 3}
 TILE_TYPES = frozenset(TILED.values())
 
@@ -181,7 +182,7 @@ def _layout(op: _Op, n_threads: int, depth: int, per_step: int, chunk: int) -> P
     result = Plan(
         TILED_KERNEL if op.tiled else FLAT, name, n_threads, per_step, (chunk, block_cols, segment, depth)
     )  # fmt: skip
-    result.shared(chunk * -(-op.k // segment) * record)
+    result.shared(chunk * -(-op.k // segment) * (record + MARK))
     result.per_thread(2 * 4 * segment + scales)
     result.per_thread(depth * per_step * op.unit_bytes)
     result.per_thread(depth * block_cols * pitch)

@@ -56,8 +56,8 @@ MM_INLINE HVX_Vector mm_flat_dots(const struct mm *mm, uint32_t type, uint32_t n
 }
 
 /* Stores 32 lanes of which the first ones count: what lies behind is overwritten next, or is slack. */
-static inline void mm_flat_store(uint8_t *out, HVX_Vector v, const uint8_t *add) {
-    hvx_storeu(out, add ? hvx_add_sf(v, hvx_loadu(add)) : v);
+static inline void mm_flat_store(const struct mm *mm, uint8_t *out, HVX_Vector v, const uint8_t *add, const uint8_t *act) {
+    hvx_storeu(out, mm_with_mark(mm, act, add ? hvx_add_sf(v, hvx_loadu(add)) : v));
 }
 
 MM_INLINE void mm_flat_unit(const struct mm *mm, uint32_t type, const uint8_t *w, const uint8_t *act, uint32_t n_cols,
@@ -70,13 +70,14 @@ MM_INLINE void mm_flat_unit(const struct mm *mm, uint32_t type, const uint8_t *w
             HVX_VectorPair rows = Q6_W_vshuff_VVR(Q6_V_vror_VR(v, 16), v, -4);    /* both rows of column i: lanes 2i, 2i + 1 */
             for (uint32_t i = 0; i < 4; i++) {
                 const uint8_t *a = add ? add + (c + i) * mm->add_pitch + r * 4 : NULL;
-                mm_flat_store(out + (c + i) * mm->out_pitch + r * 4, Q6_V_vror_VR(Q6_V_lo_W(rows), (int) (8 * i)), a);
+                HVX_Vector pair = Q6_V_vror_VR(Q6_V_lo_W(rows), (int) (8 * i));
+                mm_flat_store(mm, out + (c + i) * mm->out_pitch + r * 4, pair, a, x + i * mm->act_pitch);
             }
         }
     }
     for (; c < n_cols; c++) {
-        HVX_Vector v = mm_flat_dots(mm, type, 8, 1, w, act + c * mm->act_pitch);
-        mm_flat_store(out + c * mm->out_pitch, v, add ? add + c * mm->add_pitch : NULL);
+        const uint8_t *x = act + c * mm->act_pitch;
+        mm_flat_store(mm, out + c * mm->out_pitch, mm_flat_dots(mm, type, 8, 1, w, x), add ? add + c * mm->add_pitch : NULL, x);
     }
 }
 

@@ -122,8 +122,8 @@ static void mm_derive(struct htp_op *op, struct mm *mm) {
                                               : mm_tile_q8_0;
     if (mm->segment) {
         mm->n_segments = hex_ceil_div(mm->k, mm->segment);
-        mm->record_bytes = flat ? mm->segment * 4 : mm_record_bytes(mm->segment);
-        mm->act_pitch = mm->n_segments * mm->record_bytes;
+        mm->record_bytes = mm_record_bytes(mm->kernel, mm->segment);
+        mm->act_pitch = (uint32_t) mm_column_bytes(mm->kernel, mm->segment, mm->n_segments);
     }
     mm->out_pitch = mm->per_step * mm->unit_rows * 4 + (flat ? MM_OUT_SLACK : 0);
     mm->add_pitch = mm->addend && htp_nrows(mm->addend) > 1 ? mm->out_pitch : 0;
@@ -142,12 +142,11 @@ static enum htp_status mm_check_plan(struct htp_op *op, const struct mm *mm) {
                        mm->chunk, mm->block_cols, mm->segment, mm->depth);
     }
     uint64_t pitch = mm->out_pitch, depth = mm->depth; /* per_step is at most 2^20, unit_rows 32 */
-    uint64_t record = mm->kernel == MM_FLAT ? (uint64_t) mm->segment * 4 : mm_record_bytes(mm->segment);
-    uint64_t row = mm->kernel == MM_FLAT ? (((uint64_t) mm->k * mm->w[0]->nb[0] + 127) & ~(uint64_t) 127) * MM_FLAT_ROWS : mm->w[0]->nb[1];
+    uint64_t unit = mm->unit_bytes; /* K is at most 2^24 */
     const uint64_t need[] = {
-        [MM_R_ACT] = mm->chunk * (hex_ceil_div(mm->k, mm->segment) * record),
+        [MM_R_ACT] = mm->chunk * mm_column_bytes(mm->kernel, mm->segment, mm->n_segments),
         [MM_R_STAGE] = mm_stage_bytes(mm->segment),
-        [MM_R_WEIGHT] = depth * mm->per_step * row,
+        [MM_R_WEIGHT] = depth * mm->per_step * unit,
         [MM_R_OUT] = depth * mm->block_cols * pitch,
         [MM_R_ADDEND] = !mm->addend ? 0 : depth * pitch * (mm->add_pitch ? mm->block_cols : 1),
     };
@@ -322,7 +321,9 @@ static void mm_compute_turn(const struct mm_job *job, const struct mm_turn *t) {
         mm->compute(mm, w, act, t->n_cols, out, add);
         w += mm->unit_bytes;
         out += mm->unit_rows * 4;
-        add += add ? mm->unit_rows * 4 : 0;
+        if (add) {
+            add += mm->unit_rows * 4;
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "hvx-math.h"
+#include "matmul-mark.h"
 #include "matmul-shape.h"
 
 #define MM_GROUP 4u /* blocks that fill a vector of bytes */
@@ -35,6 +36,11 @@ static inline HVX_Vector mm_sum4(const HVX_Vector *v) {
     s = Q6_Vw_vadd_VwVw(s, Q6_V_vror_VR(s, 64));
     s = Q6_Vw_vadd_VwVw(s, Q6_V_vror_VR(s, 32));
     return Q6_Vw_vadd_VwVw(s, Q6_V_vror_VR(s, 16));
+}
+
+/* The first n words, then zeros. */
+static inline HVX_Vector mm_first_words(HVX_Vector v, uint32_t n) {
+    return n < HVX_F32 ? Q6_V_vand_QV(Q6_Q_vsetq2_R((int) (n * 4)), v) : v;
 }
 
 /* d of 32 blocks from their greatest magnitudes; *inverse = 1 / d. Magnitudes compare and saturate as integers. */
@@ -81,9 +87,11 @@ static inline void mm_prepare_tiled(const struct mm *mm, uint8_t *stage, uint8_t
         }
         hvx_storeu(scales + g * MM_GROUP * 4, mm_max4(v)); /* the lanes behind the first four are overwritten next */
     }
+    HVX_Vector greatest = Q6_V_vzero();
     for (uint32_t v = 0; v < n_vectors; v++) {
-        HVX_Vector inverse;
-        hvx_store(scales + v * HVX_BYTES, mm_block_scales(hvx_load(scales + v * HVX_BYTES), &inverse));
+        HVX_Vector inverse, magnitude = hvx_load(scales + v * HVX_BYTES);
+        greatest = mm_mark_magnitudes(greatest, mm_first_words(magnitude, n / HTP_TILE_K - v * HVX_F32));
+        hvx_store(scales + v * HVX_BYTES, mm_block_scales(magnitude, &inverse));
         hvx_store(scratch + v * HVX_BYTES, inverse);
     }
     for (uint32_t g = 0; g < n_groups; g++) {
@@ -95,29 +103,26 @@ static inline void mm_prepare_tiled(const struct mm *mm, uint8_t *stage, uint8_t
         HVX_Vector sum = hvx_load(sums + v * HVX_BYTES), d = hvx_load(scales + v * HVX_BYTES);
         hvx_store(sums + v * HVX_BYTES, mm_block_sums(mm->type, sum, d));
     }
+    mm_store_mark(mm, act, segment, greatest);
 }
 
 /* 64 floats as a half-precision weight vector widens: even ones, then odd ones. */
 static inline void mm_prepare_flat(const struct mm *mm, uint8_t *stage, uint8_t *act, uint32_t segment, uint32_t n,
                                    uint8_t *scratch) {
     (void) scratch;
-    act += segment * mm->record_bytes;
-    uint32_t n_pairs = hex_ceil_div(n, 2 * HVX_F32);
-    for (uint32_t p = 0; p < n_pairs; p++, stage += 2 * HVX_BYTES, act += 2 * HVX_BYTES) {
-        uint32_t left = n - p * 2 * HVX_F32;
-        HVX_Vector lo = hvx_load(stage), hi = hvx_load(stage + HVX_BYTES);
-        if (left < HVX_F32) {
-            lo = Q6_V_vand_QV(Q6_Q_vsetq2_R(left * 4), lo);
-            hi = Q6_V_vzero();
-        } else if (left < 2 * HVX_F32) {
-            hi = left == HVX_F32 ? Q6_V_vzero() : Q6_V_vand_QV(Q6_Q_vsetq2_R((left - HVX_F32) * 4), hi);
-        }
+    uint8_t *to = act + segment * mm->record_bytes;
+    HVX_Vector greatest = Q6_V_vzero();
+    for (uint32_t done = 0; done < n; done += 2 * HVX_F32, stage += 2 * HVX_BYTES, to += 2 * HVX_BYTES) {
+        HVX_Vector lo = mm_first_words(hvx_load(stage), n - done);
+        HVX_Vector hi = n - done > HVX_F32 ? mm_first_words(hvx_load(stage + HVX_BYTES), n - done - HVX_F32) : Q6_V_vzero();
+        greatest = mm_mark_magnitudes(greatest, Q6_Vw_vmax_VwVw(hvx_abs_sf(lo), hvx_abs_sf(hi)));
         if (mm->type == HTP_F16) {
             HVX_VectorPair split = Q6_W_vdeal_VVR(hi, lo, -4);
             lo = Q6_V_lo_W(split);
             hi = Q6_V_hi_W(split);
         }
-        hvx_store(act, lo);
-        hvx_store(act + HVX_BYTES, hi);
+        hvx_store(to, lo);
+        hvx_store(to + HVX_BYTES, hi);
     }
+    mm_store_mark(mm, act, segment, greatest);
 }

@@ -42,7 +42,7 @@ struct mm {
     uint32_t w_row, w_pitch; /* a row's bytes in DDR and in VTCM (tiled: of a unit) */
     uint32_t unit_bytes;     /* in VTCM */
     uint32_t per_step, chunk, block_cols, segment, depth;
-    uint32_t n_segments, record_bytes; /* activations of a column: n_segments records */
+    uint32_t n_segments, record_bytes; /* of the activations of a column */
     uint32_t act_pitch, out_pitch, add_pitch;
     mm_prepare prepare;
     mm_compute compute;
@@ -53,9 +53,14 @@ static inline uint32_t mm_scales_bytes(uint32_t segment) {
     return hex_round_up(segment / HTP_TILE_K * 4, HVX_BYTES);
 }
 
-/* A segment's quantized activations: bytes, scales, sums, and room for a store that runs over. */
-static inline uint32_t mm_record_bytes(uint32_t segment) {
-    return segment + 2 * mm_scales_bytes(segment) + HVX_BYTES;
+/* A segment's activations: floats (flat), or bytes, scales, sums and room for a store that runs over (tiled). */
+static inline uint32_t mm_record_bytes(uint32_t kernel, uint32_t segment) {
+    return kernel == MM_FLAT ? segment * 4 : segment + 2 * mm_scales_bytes(segment) + HVX_BYTES;
+}
+
+/* A column's activations: the records of its segments, then their marks (matmul-mark.h). */
+static inline uint64_t mm_column_bytes(uint32_t kernel, uint32_t segment, uint32_t n_segments) {
+    return n_segments * ((uint64_t) mm_record_bytes(kernel, segment) + HVX_BYTES);
 }
 
 static inline uint32_t mm_stage_bytes(uint32_t segment) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hvx-math.h"
+#include "matmul-mark.h"
 #include "matmul-shape.h"
 
 #define MM_INLINE static inline __attribute__((always_inline))
@@ -71,7 +72,7 @@ MM_INLINE void mm_tile_columns(const struct mm *mm, uint32_t type, uint32_t n_co
     }
     for (uint32_t c = 0; c < n_cols; c++) {
         HVX_Vector v = add ? hvx_add_sf(sum[c], hvx_load(add + c * mm->add_pitch)) : sum[c];
-        hvx_store(out + c * mm->out_pitch, v);
+        hvx_store(out + c * mm->out_pitch, mm_with_mark(mm, act + c * pitch, v));
     }
 }
 
@@ -89,7 +90,9 @@ MM_INLINE void mm_tile_unit(const struct mm *mm, uint32_t type, const uint8_t *w
         n_cols -= n;
         act += n * mm->act_pitch;
         out += n * mm->out_pitch;
-        add += add ? n * mm->add_pitch : 0;
+        if (add) {
+            add += n * mm->add_pitch;
+        }
     }
 }
 
