@@ -26,6 +26,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from hexnpu.cache import cache_dir
+from hexnpu.cache import cpu_features as _cpu_features
 from hexnpu.errors import BuildError
 
 ARCHS = (73, 75, 79, 81)
@@ -95,10 +97,6 @@ def kernels_dir() -> Path:
         if (folder / "include").is_dir():
             return folder
     raise BuildError(f"the C sources are missing: neither {here}/_htp_kernels nor {here.parent}/htp_kernels exists")
-
-
-def cache_dir() -> Path:
-    return Path(os.environ.get("HEXNPU_CACHE") or Path.home() / ".cache" / "hexnpu")
 
 
 def compile_program(
@@ -175,18 +173,6 @@ def _compiler_version(command: tuple[str, ...]) -> str:
             "set CC to a clang, or unset it"
         )
     return result.stdout
-
-
-@functools.lru_cache
-def _cpu_features() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    for line in lines:
-        if line.startswith(("flags", "Features")):
-            return line.partition(":")[2].strip()
-    return platform.processor()
 
 
 def _headers_digest(sources: Iterable[Path]) -> str:

@@ -1,13 +1,13 @@
-"""A whole log to columns: the fast path for the common lines of each block, `grammar` for every other."""
+"""A whole log to columns: `scan` for the common lines of each block, `grammar` for every other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hexnpu.profile.columns import (
+    N_PMU,
     N_THREADS,
     OPBATCH,
     TRAILER,
@@ -20,15 +20,38 @@ from hexnpu.profile.columns import (
     Unreadable,
 )
 from hexnpu.profile.errors import LogError
-from hexnpu.profile.parse import grammar
-from hexnpu.profile.parse.fast import Block, EventRows, EventScanner, Names, OpRows, OpScanner
+from hexnpu.profile.parse import grammar, scan
+from hexnpu.profile.parse.scan import EventRows, OpRows
 from hexnpu.profile.parse.source import read_blocks
-from hexnpu.profile.parse.swar import Positions, word
 
 HEAD_LOOKAHEAD_BYTES = 16 << 20
-_MARKS = (b"profile-", b"trace-")
-_PROFILE, _OP_MARK = word(b"profile-"), word(b"file-op ")
-_G0_END, _BANNER_END = b" us", b"]"
+_ODD = (b"profile-", b"trace-", b": total ", b"Profiling mode")
+
+
+@dataclass
+class Names:
+    """Texts by number, in order of appearance. `scanned`: scan.c's numbers as these."""
+
+    values: list[str] = field(default_factory=list)
+    scanned: list[int] = field(default_factory=list)
+    _index: dict[str, int] = field(default_factory=dict)
+
+    def number(self, text: str) -> int:
+        found = self._index.get(text)
+        if found is None:
+            found = self._index[text] = len(self.values)
+            self.values.append(text)
+        return found
+
+    def learn(self, fresh: list[bytes]) -> None:
+        self.scanned.extend(self.number(grammar.text_of(name)) for name in fresh)
+
+    def translated(self, numbers: AnyArray) -> AnyArray:
+        """scan.c's numbers as ours."""
+        if all(number == ours for number, ours in enumerate(self.scanned)):
+            return numbers
+        table: AnyArray = np.array(self.scanned, numbers.dtype)
+        return table[numbers]
 
 
 @dataclass
@@ -46,11 +69,11 @@ class _Reader:
         self.want_events = want_events
         self.head = head
         self.devices, self.event_names = Names(), Names()
-        self.raw_texts: dict[bytes, int] = {}
-        self.op_scan = OpScanner(self.devices, self.raw_texts)
-        self.event_scan = EventScanner(self.devices, self.event_names)
-        self.odd_texts: dict[str, int] = {}
+        library = scan.library()
+        self.scanner = scan.Scanner(library) if library else None
         self.texts: list[OpText] = []
+        self.text_numbers: dict[OpText, int] = {}
+        self.scanned_texts = np.empty(0, np.int32)  # scan.c's numbers as ours, -1 unreadable
         self.ops: list[OpRows] = []
         self.events: list[EventRows] = []
         self.batches: list[tuple[int, ...]] = []
@@ -60,80 +83,66 @@ class _Reader:
         self.mode: int | None = None
         self.pmu_events: list[int] = []
         self.saw_hex = self.saw_nul = False
-        self.column = 0  # where the last mark stood in its line
         self.all_heads_at: int | None = None
         self.per_device: dict[int, int] = {}
 
     # -- blocks -------------------------------------------------------------------------------------------------
 
     def block(self, lines: bytes) -> None:
-        cut = not lines.endswith(b"\n")
-        block = Block.of(lines + b"\n" if cut else lines)
-        n = len(block.ends)
-        if cut:
-            last = Block(block.data, block.text, block.view, block.starts[:-1], block.ends[:-1])
-            self._whole_lines(last)
-            self._cut_line(block)
-        else:
-            self._whole_lines(block)
-        self.lines += n
+        whole = lines.rfind(b"\n") + 1
+        if whole:
+            self._whole_lines(lines if whole == len(lines) else lines[:whole])
+        if whole < len(lines):
+            found = _Odd()
+            self._odd_line(lines[whole:], 0, found, cut=True)
+            self._keep(None, None, found)
+            self.lines += 1
         self.bytes += len(lines)
         if not self.batches and not self.ops and not self.n_events:
             self.saw_hex = self.saw_hex or b"ggml-hex" in lines
             self.saw_nul = self.saw_nul or b"\0" in lines
 
-    def _whole_lines(self, block: Block) -> None:
-        events = self.event_scan.scan(block)
-        marks, rest = self._marks(block, events.line)
-        op_marks, op_lines, odd = _sort_marks(block, marks, rest)
-        ops = self.op_scan.scan(block, op_marks, op_lines)
-        unread = np.zeros(len(block.ends), np.bool_)
-        unread[op_lines] = True
-        unread[ops.line] = False
-        odd_lines = set(odd.tolist())
-        odd_lines.update(np.flatnonzero(unread).tolist())
-        odd_lines.update(_line_ends(block, rest))
+    def _whole_lines(self, data: bytes) -> None:
+        if self.scanner is None:
+            found = _Odd()
+            lines = data.split(b"\n")[:-1]
+            for number, line in enumerate(lines):
+                if any(mark in line for mark in _ODD):
+                    self._odd_line(line, number, found, cut=False)
+            self._keep(None, None, found)
+            self.lines += len(lines)
+            return
+        parts = self.scanner.blocks(data, self.want_events)
+        self.devices.learn(self.scanner.devices(len(self.devices.scanned)))
+        self.event_names.learn(self.scanner.events(len(self.event_names.scanned)))
+        self._learn_texts()
+        for part in parts:
+            self.n_events += part.n_events
+            self._part(data, part)
+        self.lines += parts[-1].lines
+
+    def _learn_texts(self) -> None:
+        assert self.scanner is not None
+        fresh = [grammar.op_text(raw) for raw in self.scanner.texts(len(self.scanned_texts))]
+        if fresh:
+            numbers = [-1 if text is None else self._text_number(text) for text in fresh]
+            self.scanned_texts = np.concatenate([self.scanned_texts, np.array(numbers, np.int32)])
+
+    def _part(self, data: bytes, part: scan.Scanned) -> None:
+        events, ops, odd = part.events, part.ops, part.odd
+        events.device, events.name = self.devices.translated(events.device), self.event_names.translated(events.name)
+        ops.device = self.devices.translated(ops.device)
+        if len(ops.text):
+            ops.text = self.scanned_texts[ops.text]
+            bad = ops.text < 0
+            if bad.any():
+                for line in ops.line[bad].tolist():
+                    self._unreadable("profile-op", self.lines + line + 1, _line_of(data, line))
+                ops = _picked(ops, ~bad)
         found = _Odd()
-        for line in sorted(odd_lines):
-            text = block.data[int(block.starts[line]) : int(block.ends[line])]
-            self._odd_line(text, line, found, cut=False)
+        for line, begin, end in odd:
+            self._odd_line(data[begin:end], line, found, cut=False)
         self._keep(events, ops, found)
-
-    def _cut_line(self, block: Block) -> None:
-        found = _Odd()
-        line = len(block.ends) - 1
-        text = block.data[int(block.starts[line]) : int(block.ends[line])]
-        self._odd_line(text, line, found, cut=True)
-        self._keep(None, None, found)
-
-    def _marks(self, block: Block, event_lines: Positions) -> tuple[Positions, Positions]:
-        """(positions of `profile-` and `trace-` outside the lines read as events, those other lines)."""
-        other = np.ones(len(block.ends), np.bool_)
-        other[event_lines] = False
-        rest = np.flatnonzero(other)
-        if not len(rest):
-            return np.empty(0, np.int64), rest
-        # Most op lines have the mark in the same column: where each of a run's marks is there, counting is enough.
-        guess = block.starts[rest] + self.column
-        hit = (block.view[np.minimum(guess, len(block.view) - 1)] == _PROFILE) & (guess < block.ends[rest])
-        first = np.concatenate([[0], np.flatnonzero(np.diff(rest) > 1) + 1])
-        last = np.concatenate([first[1:] - 1, [len(rest) - 1]])
-        hits = np.add.reduceat(hit.astype(np.int64), first)
-        marks: list[int] = []
-        runs = (first, last, hits, block.starts[rest[first]], block.ends[rest[last]])
-        for a, b, n, begin, stop in zip(*(part.tolist() for part in runs), strict=True):
-            if block.data.count(_MARKS[0], begin, stop) == n:
-                hit_at = guess[a : b + 1]
-                marks.extend(hit_at[hit[a : b + 1]].tolist())
-            else:
-                marks.extend(_find_all(block.data, _MARKS[0], begin, stop))
-            marks.extend(_find_all(block.data, _MARKS[1], begin, stop))
-        marks.sort()
-        found = np.array(marks, np.int64)
-        if len(found) and not hit.all():
-            line = np.searchsorted(block.ends, found[-1])
-            self.column = int(found[-1] - block.starts[line])
-        return found, rest
 
     # -- single lines -------------------------------------------------------------------------------------------
 
@@ -170,10 +179,9 @@ class _Reader:
         return True
 
     def _text_number(self, text: OpText) -> int:
-        key = text.generation + text.raw
-        number = self.odd_texts.get(key)
+        number = self.text_numbers.get(text)
         if number is None:
-            number = self.odd_texts[key] = -2 - len(self.texts)  # merged with the fast path's numbers at the end
+            number = self.text_numbers[text] = len(self.texts)
             self.texts.append(text)
         return number
 
@@ -195,14 +203,13 @@ class _Reader:
     # -- rows ---------------------------------------------------------------------------------------------------
 
     def _keep(self, events: EventRows | None, ops: OpRows | None, found: _Odd) -> None:
+        self.n_events += len(found.events)
         event_rows, op_rows = _merged_events(events, found), _merged_ops(ops, found)
-        if event_rows is not None:
-            self.n_events += len(event_rows.line)
-            if self.want_events:
-                event_rows.line = event_rows.line + (self.lines + 1)
-                self.events.append(event_rows)
+        if event_rows is not None and self.want_events:
+            event_rows.line = event_rows.line + np.int64(self.lines + 1)
+            self.events.append(event_rows)
         if op_rows is not None:
-            op_rows.line = op_rows.line + (self.lines + 1)
+            op_rows.line = op_rows.line + np.int64(self.lines + 1)
             self.ops.append(op_rows)
             if self.head is not None:
                 for device, count in enumerate(np.bincount(op_rows.device).tolist()):
@@ -222,13 +229,12 @@ class _Reader:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def log(self) -> Log:
-        texts, ops = self._ops()
         return Log(
             self.source,
             self.devices.values,
-            texts,
+            self.texts,
             self.event_names.values,
-            ops,
+            self._ops(),
             self._events(),
             self._batch_lines(),
             sorted(self.bad.values(), key=lambda bad: bad.first_line),
@@ -238,30 +244,20 @@ class _Reader:
             self.pmu_events,
         )
 
-    def _ops(self) -> tuple[list[OpText], Ops]:
-        parsed = [grammar.op_text(raw) for raw in self.op_scan.values]
-        texts = [text for text in parsed if text is not None]
-        by_text: dict[OpText, int] = {}
-        fast_to_final = np.array([by_text.setdefault(text, len(by_text)) for text in texts] or [0], np.int32)
-        odd_to_final = np.array([by_text.setdefault(text, len(by_text)) for text in self.texts] or [0], np.int32)
+    def _ops(self) -> Ops:
         rows, self.ops = self.ops, []
-        number = _joined([part.text for part in rows], np.int32)
-        odd = number < -1
-        final = np.where(odd, odd_to_final[np.where(odd, -2 - number, 0)], fast_to_final[np.where(odd, 0, number)])
         pmu = None
         if any(part.pmu is not None for part in rows):
-            blank = [part.pmu if part.pmu is not None else np.zeros((len(part.line), 8), np.uint32) for part in rows]
-            pmu = np.concatenate(blank)
-        ops = Ops(
+            pmu = np.concatenate([_counters(part) for part in rows])
+        return Ops(
             _joined([part.device for part in rows], np.uint8),
-            final.astype(np.int32),
+            _joined([part.text for part in rows], np.int32),
             _joined([part.usec for part in rows], np.int64),
             _joined([part.cycles for part in rows], np.int64),
             _joined([part.start for part in rows], np.int64),
             _joined([part.line for part in rows], np.int64),
             pmu,
         )
-        return list(by_text), ops
 
     def _events(self) -> Events:
         rows, self.events = self.events, []
@@ -287,41 +283,19 @@ def _joined(parts: list[AnyArray], dtype: type) -> AnyArray:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
-def _find_all(data: bytes, mark: bytes, begin: int, stop: int) -> list[int]:
-    found = []
-    at = data.find(mark, begin, stop)
-    while at >= 0:
-        found.append(at)
-        at = data.find(mark, at + len(mark), stop)
-    return found
+def _line_of(data: bytes, number: int) -> bytes:
+    return data.split(b"\n", number + 1)[number]
 
 
-def _sort_marks(block: Block, marks: Positions, rest: Positions) -> tuple[Positions, Positions, Positions]:
-    """(marks of `profile-op ` alone in their line, those lines, the other lines with marks)."""
-    if not len(marks):
-        return marks, marks, marks
-    lines = rest[np.searchsorted(block.ends[rest], marks)]
-    again = lines[1:] == lines[:-1]
-    is_op = block.view[marks + 3] == _OP_MARK
-    is_op[1:] &= ~again
-    is_op[:-1] &= ~again
-    return marks[is_op], lines[is_op], lines[~is_op]
+def _picked(ops: OpRows, keep: AnyArray) -> OpRows:
+    pmu = ops.pmu[keep] if ops.pmu is not None else None
+    return OpRows(
+        ops.line[keep], ops.device[keep], ops.text[keep], ops.usec[keep], ops.cycles[keep], ops.start[keep], pmu
+    )
 
 
-def _line_ends(block: Block, rest: Positions) -> Iterable[int]:
-    """Lines without a mark that end as a G0 record or the banner does."""
-    if not len(rest):
-        return []
-    ends = block.ends[rest]
-    last = block.text[ends - 1]
-    maybe = np.flatnonzero((last == ord("s")) | (last == ord("]")))
-    picked = []
-    for row in maybe.tolist():
-        start, end = int(block.starts[rest[row]]), int(ends[row])
-        is_g0 = block.data.endswith(_G0_END, start, end) and block.data.find(b": total ", start, end) >= 0
-        if is_g0 or block.data.find(b"Profiling mode", start, end) >= 0:
-            picked.append(int(rest[row]))
-    return picked
+def _counters(ops: OpRows) -> AnyArray:
+    return ops.pmu if ops.pmu is not None else np.zeros((len(ops.line), N_PMU), np.uint32)
 
 
 def _merged_events(rows: EventRows | None, found: _Odd) -> EventRows | None:
@@ -329,7 +303,7 @@ def _merged_events(rows: EventRows | None, found: _Odd) -> EventRows | None:
         return rows if rows is not None and len(rows.line) else None
     table = np.array(found.events, np.int64).reshape(-1, 7)
     odd = EventRows(
-        table[:, 0],
+        table[:, 0].astype(np.int32),
         table[:, 1].astype(np.uint8),
         table[:, 2].astype(np.uint8),
         table[:, 3].astype(np.uint8),
@@ -350,9 +324,9 @@ def _merged_ops(rows: OpRows | None, found: _Odd) -> OpRows | None:
     table = np.array(found.ops, np.int64).reshape(-1, 6)
     pmu = None
     if any(found.pmu):
-        pmu = np.array([row + (0,) * (8 - len(row)) for row in found.pmu], np.uint32)
+        pmu = np.array([row + (0,) * (N_PMU - len(row)) for row in found.pmu], np.uint32)
     odd = OpRows(
-        table[:, 0],
+        table[:, 0].astype(np.int32),
         table[:, 1].astype(np.uint8),
         table[:, 2].astype(np.int32),
         table[:, 3],
@@ -368,8 +342,7 @@ def _merged_ops(rows: OpRows | None, found: _Odd) -> OpRows | None:
     line, device, text, usec, cycles, start = merged
     if rows.pmu is None and odd.pmu is None:
         return OpRows(line, device, text, usec, cycles, start, None)
-    blank = [part.pmu if part.pmu is not None else np.zeros((len(part.line), 8), np.uint32) for part in (rows, odd)]
-    return OpRows(line, device, text, usec, cycles, start, np.concatenate(blank)[order])
+    return OpRows(line, device, text, usec, cycles, start, np.concatenate([_counters(rows), _counters(odd)])[order])
 
 
 _SWITCHES = "run the tool with --profile 1 (GGML_HEXAGON_PROFILE=1; 3 for traces) and -v"
