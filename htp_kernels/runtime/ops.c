@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "context.h"
+#include "htp-opcodes.h"
 
 #define HTP_OP(code, name, family) extern const struct htp_kernel htp_##family __attribute__((weak));
 #include "htp-ops.def"
@@ -17,12 +18,6 @@ static const struct entry table[] = {
 #include "htp-ops.def"
 #undef HTP_OP
 };
-
-#define HTP_OP(code, name, family) OP_##name = code,
-enum op {
-#include "htp-ops.def"
-};
-#undef HTP_OP
 
 #define N_OPS (sizeof table / sizeof table[0])
 
@@ -44,19 +39,19 @@ const char *htp_op_name(uint32_t opcode, char room[24]) {
 
 uint32_t htp_n_src(uint32_t opcode) {
     switch (opcode) {
-    case OP_MUL:
-    case OP_ADD:
-    case OP_SUB:
-    case OP_DIV:
-    case OP_MUL_MAT:
-    case OP_MUL_MAT_NX:
-    case OP_RMS_NORM_MUL:
-    case OP_ROPE:
-    case OP_SET_ROWS:
-    case OP_GET_ROWS:
+    case HTP_OP_MUL:
+    case HTP_OP_ADD:
+    case HTP_OP_SUB:
+    case HTP_OP_DIV:
+    case HTP_OP_MUL_MAT:
+    case HTP_OP_MUL_MAT_NX:
+    case HTP_OP_RMS_NORM_MUL:
+    case HTP_OP_ROPE:
+    case HTP_OP_SET_ROWS:
+    case HTP_OP_GET_ROWS:
         return 2;
-    case OP_MUL_MAT_ADD:
-    case OP_FLASH_ATTN_EXT:
+    case HTP_OP_MUL_MAT_ADD:
+    case HTP_OP_FLASH_ATTN_EXT:
         return 3;
     default:
         return 1;
