@@ -40,13 +40,29 @@ static inline float softmax_slope(const struct softmax *p, uint32_t head) {
     return slope;
 }
 
+/* `result`, but `value` where z is -inf: before v79 arithmetic does not take infinities for what they are. */
+static inline HVX_Vector softmax_where_low(HVX_Vector z, HVX_Vector value, HVX_Vector result) {
+#if __HVX_ARCH__ >= 79
+    (void) z, (void) value;
+    return result;
+#else
+    return Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(z, Q6_V_vsplat_R(SOFTMAX_MINUS_INF)), value, result);
+#endif
+}
+
 /* Vector i of a mask's row, as F32. */
 static inline HVX_Vector softmax_mask(enum softmax_mask kind, const uint8_t *mask, uint32_t i) {
     if (kind == SOFTMAX_MASK_F32) {
         return hvx_load(mask + (size_t) i * HVX_BYTES);
     }
     HVX_VectorPair two = hvx_hf_to_sf(hvx_load(mask + (size_t) (i / 2) * HVX_BYTES));
-    return i & 1 ? Q6_V_hi_W(two) : Q6_V_lo_W(two);
+    HVX_Vector m = i & 1 ? Q6_V_hi_W(two) : Q6_V_lo_W(two);
+#if __HVX_ARCH__ < 79
+    /* Halves end at -65504; qfloat reads their -inf as -65536. */
+    HVX_VectorPred low = Q6_Q_vcmp_gt_VsfVsf(hvx_splat_sf(-65520.0f), m);
+    m = Q6_V_vmux_QVV(low, Q6_V_vsplat_R(SOFTMAX_MINUS_INF), m);
+#endif
+    return m;
 }
 
 /* z = x * scale + slope * mask into row r of dst, -inf behind the row's end; gives the maximum in every lane. */
@@ -62,7 +78,8 @@ static inline HVX_Vector softmax_scores(const struct softmax *p, const struct ro
     for (uint32_t i = 0; i < n_vectors; i++) {
         HVX_Vector z = hvx_mul_sf(hvx_load(x + (size_t) i * HVX_BYTES), scale);
         if (mask) {
-            z = hvx_add_sf(z, hvx_mul_sf(softmax_mask(p->mask, mask, i), slope));
+            HVX_Vector m = softmax_mask(p->mask, mask, i);
+            z = softmax_where_low(m, low, hvx_add_sf(z, hvx_mul_sf(m, slope)));
         }
         if (tail && i + 1 == n_vectors) {
             z = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int32_t) tail * 4), z, low);
@@ -71,6 +88,11 @@ static inline HVX_Vector softmax_scores(const struct softmax *p, const struct ro
         most = hvx_max_sf(most, z);
     }
     return hvx_reduce_max_sf(most);
+}
+
+/* e^(z - most), 0 for z = -inf. */
+static inline HVX_Vector softmax_term(HVX_Vector z, HVX_Vector most) {
+    return softmax_where_low(z, Q6_V_vzero(), hvx_exp_sf(hvx_sub_sf(z, most)));
 }
 
 static inline void softmax_row(const struct softmax *p, const struct rows_tile *t, uint32_t r, HVX_Vector slope,
@@ -83,11 +105,11 @@ static inline void softmax_row(const struct softmax *p, const struct rows_tile *
     most = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(most, Q6_V_vsplat_R(SOFTMAX_MINUS_INF)), zero, most);
     HVX_Vector sum = zero;
     for (size_t i = 0; i < n_bytes; i += HVX_BYTES) {
-        HVX_Vector e = hvx_exp_sf(hvx_sub_sf(hvx_load(d + i), most));
+        HVX_Vector e = softmax_term(hvx_load(d + i), most);
         hvx_store(d + i, e);
         sum = hvx_add_sf(sum, e);
     }
-    sum = hvx_add_sf(hvx_reduce_sum_sf(sum), hvx_exp_sf(hvx_sub_sf(sink, most)));
+    sum = hvx_add_sf(hvx_reduce_sum_sf(sum), softmax_term(sink, most));
     HVX_Vector by_sum = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(sum, zero), zero, hvx_recip_sf(sum));
     for (size_t i = 0; i < n_bytes; i += HVX_BYTES) {
         hvx_store(d + i, hvx_mul_sf(hvx_load(d + i), by_sum));

@@ -12,7 +12,7 @@ from hexnpu.plan import binary
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.tensor import Desc, Type
 from tests.ops.harness import Arg, Config, View, check_op, plan_of, run_op
-from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, FalsePlan, as_f32
+from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, FalsePlan, as_f32, ieee_only
 
 BOUND = {Type.F32: 1e-10, Type.F16: 1e-6}
 OPS = ["ADD", "SUB", "MUL", "DIV"]
@@ -91,6 +91,7 @@ def test_odd_pattern_of_f16_rows() -> None:
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.5, 1e-42, 3e38, 1e-30])
 
 
+@ieee_only
 @pytest.mark.parametrize("op", ["ADD", "SUB", "MUL"])
 def test_special_values(op: str) -> None:
     a, b = (x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL))
@@ -98,6 +99,7 @@ def test_special_values(op: str) -> None:
     check_op(op, [Arg(a[keep]), Arg(b[keep])], bound=1e-10)
 
 
+@ieee_only
 def test_division_by_zero_and_infinity() -> None:
     finite = SPECIAL[(SPECIAL == 0) | (np.abs(SPECIAL) > 1e-20) | np.isnan(SPECIAL)]
     a, b = (x.ravel() for x in np.meshgrid(finite, finite))
@@ -105,6 +107,7 @@ def test_division_by_zero_and_infinity() -> None:
     check_op("DIV", [Arg(a[keep]), Arg(b[keep])], bound=1e-10)
 
 
+@ieee_only
 def test_overflow_gives_infinity() -> None:
     big = Arg(np.array([3e38, -3e38, 3e38, 1e-30]))
     product = as_f32(run_op("MUL", [big, Arg(np.array([10.0, 10.0, -10.0, 1e-30]))]))
@@ -112,6 +115,7 @@ def test_overflow_gives_infinity() -> None:
     assert as_f32(run_op("ADD", [big, big])).ravel().tolist()[:3] == [np.inf, -np.inf, np.inf]
 
 
+@ieee_only
 def test_nan_stays_in_its_element() -> None:
     a = values((100, 3))
     a[1, 7] = np.nan
