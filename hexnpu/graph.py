@@ -17,7 +17,7 @@ from hexnpu.errors import UsageError
 from hexnpu.plan import family, op_table
 from hexnpu.plan.base import Refusal, ShapeError
 from hexnpu.tensor import BLOCKS, DTYPES, Desc, Shape, Type
-from hexnpu.weights import WeightSource, dense, describe_source
+from hexnpu.weights import WeightSource, dense, describe_source, wieldy
 
 ROPE_MODES = {"normal": 0, "neox": 2}
 
@@ -159,7 +159,7 @@ class Graph:
             outs = [self._view(dst, dst.desc, 0, name)]
         else:
             label = name or f"{op.lower()}_{len(self.nodes)}"
-            outs = [Tensor(self, label, d, Kind.RESULT) for d in results]
+            outs = [Tensor(self, label, wieldy(op, d), Kind.RESULT) for d in results]
         self.nodes.append(Node(op, words, src, tuple(outs)))
         return outs[0]
 

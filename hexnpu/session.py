@@ -49,7 +49,7 @@ def open(
         raise UsageError(f"unknown devices {devices!r}; a session has one device: ('HTP0:0',)")
     if vtcm_mib not in (None, 2, 4, 8):
         raise UsageError(f"vtcm_mib is {vtcm_mib}; it must be 2, 4 or 8")
-    threads = n_threads or min(DEFAULT_THREADS, os.cpu_count() or 1)
+    threads = min(DEFAULT_THREADS, os.cpu_count() or 1) if n_threads is None else n_threads
     connection = connect(target, arch=arch, flavour=flavour, env=env)
     try:
         return Session(connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion)
@@ -116,8 +116,8 @@ class Session:
         max_map_bytes: int | None = None,
     ) -> None:
         hello = connection.hello
-        if n_threads > hello.n_threads:
-            raise UsageError(f"{connection.name} has {hello.n_threads} HVX threads, {n_threads} were asked for")
+        if not 1 <= n_threads <= hello.n_threads:
+            raise UsageError(f"{connection.name} gives 1 to {hello.n_threads} HVX threads, not {n_threads}")
         self.name = name if ":" in name else f"{name}:0"
         self.connection = connection
         self.strict = strict

@@ -12,6 +12,9 @@ from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.plan.base import ShapeError
 from hexnpu.tensor import BLOCKS, DTYPES, Desc, Shape, Type
 
+MAX_ELEMENTS = 1 << 31
+MAX_BYTES = 1 << 32
+
 
 class GgufLike(Protocol):
     """A tensor of a GGUF file that reads its own bytes (hexnpu.models.gguf_file.GgufTensor)."""
@@ -33,9 +36,16 @@ def dense(what: str, type: Type, ne: Sequence[int]) -> Desc:
     if not 1 <= len(ne) <= 4 or any(int(n) != n or n < 0 for n in ne):
         raise ShapeError(f"{what}: {tuple(ne)} is no shape of one to four dimensions")
     try:
-        return Desc.contiguous(type, tuple(int(n) for n in ne))
+        return wieldy(what, Desc.contiguous(type, tuple(int(n) for n in ne)))
     except ValueError as error:
         raise ShapeError(f"{what}: {error}") from None
+
+
+def wieldy(what: str, desc: Desc) -> Desc:
+    """The descriptor itself. Raises ShapeError where the tensor is larger than the wire's 32-bit sizes can say."""
+    if desc.n_elements >= MAX_ELEMENTS or desc.span_bytes >= MAX_BYTES:
+        raise ShapeError(f"{what}: {desc} is too large; a tensor has less than 2^31 elements and 2^32 bytes")
+    return desc
 
 
 def describe_source(name: str, source: WeightSource) -> tuple[Type, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Shapes, views and errors of the graph as the user writes it. Shapes are ggml's; values are checked in test_session.py."""
+"""Shapes, views and errors of the graph as the user writes it; values are checked in test_session.py."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ BAD = {
     "slice cuts block": (lambda g, x: g.slice(g.state("s", (64, 2), Type.Q8_0), 0, 0, 16), ShapeError, "block of 32"),
     "five dimensions": (lambda g, x: g.input("y", (1, 1, 1, 1, 1)), ShapeError, "four dimensions"),
     "negative": (lambda g, x: g.input("y", (-1,)), ShapeError, "no shape"),
+    "too large": (lambda g, x: g.input("y", (1 << 16, 1 << 16)), ShapeError, "input y: f32[65536:65536:1:1] is too"),
     "odd blocks": (lambda g, x: g.state("s", (33,), Type.Q4_0), ShapeError, "33 elements"),
     "quantized input": (lambda g, x: g.input("y", (32,), Type.Q8_0), ShapeError, "input y"),
     "name twice": (lambda g, x: g.input("x", (3,)), UsageError, "named x already"),

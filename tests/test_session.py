@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -157,7 +158,8 @@ OPENS: list[tuple[dict[str, Any], str]] = [
     ({"target": "tcp:127.0.0.1:1"}, "no device server answers at tcp:127.0.0.1:1"),
     ({"devices": ("GPU",)}, "unknown devices"),
     ({"devices": "HTP0:0"}, "unknown devices"),
-    ({"n_threads": 11}, "10 HVX threads, 11 were asked for"),
+    ({"n_threads": 11}, "1 to 10 HVX threads, not 11"),
+    ({"n_threads": 0}, "1 to 10 HVX threads, not 0"),
     ({"vtcm_mib": 3}, "vtcm_mib is 3"),
     ({"arch": 68}, "no arch v68"),
     ({"flavour": "debug"}, "no flavour 'debug'"),
@@ -477,3 +479,11 @@ def test_profile_lines_are_read_by_the_profiler(session: Session, mode: int, tmp
 def test_no_such_profile_mode(session: Session) -> None:
     with pytest.raises(UsageError, match="no profile mode 7"):
         session.profile(7)
+
+
+def test_the_example_of_the_docs_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "offload.md").read_text()
+    example = text.partition("\n\n")[2].partition("\nIt prints")[0]
+    exec(textwrap.dedent(example), {})
+    said = capsys.readouterr().out
+    assert said.startswith(re.findall(r"It prints `(.*?)\.\.\.", text)[0])

@@ -53,13 +53,17 @@ class Child:
 
 
 def start(command: Sequence[str], name: str, env: Mapping[str, str] | None = None) -> Connection:
-    """Starts a server and greets it. `env` is added to this process's environment."""
+    """Starts a server and greets it. `env` is added to this process's environment.
+
+    It is no member of the terminal's process group: Ctrl-C is for us, who then close its line.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed by Child.end
     try:
         process = subprocess.Popen(
-            command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=stderr, env={**os.environ, **(env or {})}
-        )
+            command, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=stderr, env={**os.environ, **(env or {})},
+            start_new_session=True,
+        )  # fmt: skip
     except OSError as error:
         ours.close()
         stderr.close()
