@@ -5,8 +5,12 @@
 #include "hexagon_types.h"
 
 #include "hvx/arith.h"
+#include "hvx/bf.h"
 #include "hvx/cmp.h"
+#include "hvx/cvt.h"
+#include "hvx/fcmp.h"
 #include "hvx/gather.h"
+#include "hvx/hf.h"
 #include "hvx/logic.h"
 #include "hvx/lut.h"
 #include "hvx/mem.h"
@@ -14,16 +18,9 @@
 #include "hvx/mpyadd.h"
 #include "hvx/pack.h"
 #include "hvx/permute.h"
-#include "hvx/rmpy.h"
-#include "hvx/shift.h"
-
-#include "hvx/bf.h"
-#include "hvx/cvt.h"
-#include "hvx/fcmp.h"
-#include "hvx/hf.h"
-#if __has_include("hvx/qf.h")
 #include "hvx/qf.h"
-#endif
+#include "hvx/rmpy.h"
 #include "hvx/sf.h"
+#include "hvx/shift.h"
 
 #endif
