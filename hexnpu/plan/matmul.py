@@ -31,7 +31,7 @@ TILE_TYPES = frozenset(TILED.values())
 MAX_SEGMENT = 4096  # k per transfer of X
 GROUP = 128  # k that are quantized together
 BLOCK_COLS = 64  # columns per block of results
-STEP_BYTES = 24 << 10  # weights per transfer, where one unit is smaller
+STEP_BYTES = 16 << 10  # weights per transfer, where one unit is smaller
 
 
 @dataclass(frozen=True, slots=True)
