@@ -4,17 +4,23 @@
  */
 #pragma once
 
-#include <float.h>
-
 #include "hvx-base.h"
 #include "hvx-fa-prep.h"
 #include "hvx-math.h"
 
+#define FA_MASKED 0xfc00u /* -inf as a half */
 #define FA_GROUP 4u /* rows that share one pass over a matrix */
+
+/*
+ * Numbers below every score. FA_MASKED_SF stands for -inf, which qfloat has not, and even times a small slope lies so far
+ * below FA_NONE that exp(FA_MASKED_SF - FA_NONE) is 0: a row that sees nothing gets a sum of 0.
+ */
+#define FA_NONE -0x1p100f
+#define FA_MASKED_SF -0x1p120f
 
 /* Running softmax of a row. Each is a vector; max, scale and slope have the same number in all lanes. */
 enum fa_stat {
-    FA_MAX = 0,                /* greatest score so far; -FLT_MAX at the beginning, so that -inf - max is never NaN */
+    FA_MAX = 0,                /* greatest score so far, FA_NONE at the beginning */
     FA_SUM = HVX_BYTES,        /* 32 partial sums of exp(score - max) */
     FA_SCALE = 2 * HVX_BYTES,  /* what the sums until now are multiplied by, because the maximum grew */
     FA_SLOPE = 3 * HVX_BYTES,  /* of the mask (ALiBi) */
@@ -90,7 +96,7 @@ static inline void fa_fetch(float *to, uint32_t to_pitch, const uint8_t *from, u
 }
 
 static inline void fa_stats_begin(uint8_t *stats, float slope) {
-    hvx_store(stats + FA_MAX, hvx_splat_sf(-FLT_MAX));
+    hvx_store(stats + FA_MAX, hvx_splat_sf(FA_NONE));
     hvx_store(stats + FA_SUM, Q6_V_vzero());
     hvx_store(stats + FA_SLOPE, hvx_splat_sf(slope));
 }
@@ -101,27 +107,41 @@ struct fa_softmax {
     bool masked;
 };
 
+/* 64 halves of a mask as floats. */
+static inline HVX_VectorPair fa_mask_to_sf(HVX_Vector halves) {
+    HVX_VectorPair m = hvx_hf_to_sf(halves);
+#if __HVX_ARCH__ < 79
+    HVX_Vector ones = Q6_V_vsplat_R(-1), masked = hvx_splat_sf(FA_MASKED_SF);
+    HVX_VectorPred is_inf = Q6_Q_vcmp_eq_VhVh(halves, hvx_splat_hf(FA_MASKED));
+    HVX_VectorPair wide = Q6_Ww_vunpack_Vh(Q6_V_vmux_QVV(is_inf, ones, Q6_V_vzero()));
+    HVX_Vector low = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(Q6_V_lo_W(wide), ones), masked, Q6_V_lo_W(m));
+    HVX_Vector high = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(Q6_V_hi_W(wide), ones), masked, Q6_V_hi_W(m));
+    m = Q6_W_vcombine_VV(high, low);
+#endif
+    return m;
+}
+
 /* A row's scores become their exponentials, columns from n_cols on 0; `mask` halves are added to the scores. */
 static inline void fa_softmax_row(const struct fa_softmax *p, uint8_t *scores, const uint8_t *mask, uint8_t *stats) {
     uint32_t n_vectors = hex_ceil_div(p->n_cols, HVX_F32);
-    HVX_Vector minus_inf = Q6_V_vsplat_R((int32_t) 0xff800000u);
-    HVX_Vector s[2] = {hvx_load(scores), n_vectors > 1 ? hvx_load(scores + HVX_BYTES) : minus_inf};
+    HVX_Vector masked = hvx_splat_sf(FA_MASKED_SF);
+    HVX_Vector s[2] = {hvx_load(scores), n_vectors > 1 ? hvx_load(scores + HVX_BYTES) : masked};
     if (p->softcap != 0.0f) {
         for (uint32_t v = 0; v < n_vectors; v++) {
             s[v] = hvx_mul_sf(hvx_tanh_sf(s[v]), hvx_splat_sf(p->softcap));
         }
     }
     if (p->masked) {
-        HVX_VectorPair m = hvx_hf_to_sf(hvx_load(mask));
+        HVX_VectorPair m = fa_mask_to_sf(hvx_load(mask));
         HVX_Vector slope = hvx_load(stats + FA_SLOPE);
         s[0] = hvx_fma_sf(s[0], slope, Q6_V_lo_W(m));
         s[1] = hvx_fma_sf(s[1], slope, Q6_V_hi_W(m));
     }
     uint32_t tail = p->n_cols % HVX_F32;
     if (tail) {
-        s[n_vectors - 1] = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int) (tail * 4)), s[n_vectors - 1], minus_inf);
+        s[n_vectors - 1] = Q6_V_vmux_QVV(Q6_Q_vsetq_R((int) (tail * 4)), s[n_vectors - 1], masked);
     }
-    s[1] = n_vectors > 1 ? s[1] : minus_inf;
+    s[1] = n_vectors > 1 ? s[1] : masked;
 
     HVX_Vector old_max = hvx_load(stats + FA_MAX);
     HVX_Vector max = hvx_max_sf(old_max, hvx_reduce_max_sf(hvx_max_sf(s[0], s[1])));
@@ -147,7 +167,7 @@ static inline HVX_Vector fa_final_scale(HVX_Vector max, HVX_Vector sum, const fl
         own = hvx_exp_sf(hvx_sub_sf(max, top));
         total = hvx_add_sf(hvx_mul_sf(total, own), hvx_exp_sf(hvx_sub_sf(s, top)));
     }
-    HVX_VectorPred none = Q6_Q_vcmp_eq_VwVw(total, Q6_V_vzero());
+    HVX_VectorPred none = Q6_Q_vcmp_eq_VwVw(max, hvx_splat_sf(FA_NONE));
     return Q6_V_vmux_QVV(none, Q6_V_vzero(), hvx_mul_sf(own, hvx_recip_sf(total)));
 }
 

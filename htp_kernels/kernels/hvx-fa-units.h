@@ -16,7 +16,6 @@
 #define FA_MAX_DIMS 512u
 #define FA_MAX_ROWS 64u
 #define FA_STAGES 2u
-#define FA_MASKED 0xfc00u /* -inf as a half */
 
 enum fa_param { FA_PARAM_SCALE = 0, FA_PARAM_MAX_BIAS = 1, FA_PARAM_SOFTCAP = 2 };
 enum fa_karg { FA_KARG_ROWS = 0, FA_KARG_CHUNKS = 1, FA_KARG_CHUNK_COLS = 2 };

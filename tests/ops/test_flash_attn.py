@@ -14,8 +14,9 @@ from hexnpu.plan.flash_attn import infer, pack, plan, reference, slopes
 from hexnpu.tensor import Desc, Type
 from tests.ops.harness import Arg, Config, View, check_op, desc_of, nmse, run_op, spec_of, values_of
 
-# On the dequantized inputs only float32 rounding is left; OPS.md allows 5e-4 and 5e-3.
-BOUND = 1e-11
+# On the dequantized inputs only float32 rounding is left (qfloat's before v79); OPS.md allows 5e-4 and 5e-3.
+QFLOAT = Config().arch < 79
+BOUND = 1e-9 if QFLOAT else 1e-11
 Array = np.ndarray[Any, Any]
 
 
@@ -186,6 +187,7 @@ def test_empty(case: Case) -> None:
     attend(case)
 
 
+@pytest.mark.skipif(QFLOAT, reason="qfloat has neither infinity nor NaN")
 @pytest.mark.parametrize("where", [0, 1, 2])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e-7])
 def test_special_values(where: int, value: float) -> None:

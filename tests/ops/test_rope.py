@@ -77,6 +77,7 @@ def test_views(view: View) -> None:
     rope((80, 4, 6, 2), {"n_dims": 40, "mode": 0}, view=view)
 
 
+@pytest.mark.skipif(Config().arch < 79, reason="qfloat has neither infinity nor NaN")
 def test_special_values_stay_in_their_pair() -> None:
     x = np.random.default_rng(1).standard_normal((1, 2, 1, 80))
     x[0, 0, 0, 3], x[0, 1, 0, 41], x[0, 1, 0, 79], x[0, 0, 0, 70] = np.inf, np.nan, -np.inf, 1e-42
