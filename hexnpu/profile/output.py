@@ -20,7 +20,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
-        raise HexnpuError(f"{path} cannot be written ({error.strerror}): the folder must exist and be writable") from None
+        raise HexnpuError(f"{path} cannot be written ({error.strerror}): is its folder there and writable?") from None
     try:
         with os.fdopen(handle, "wb", buffering=1 << 20) as stream:
             yield stream

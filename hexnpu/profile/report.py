@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hexnpu.errors import UsageError
-from hexnpu.profile.columns import F64, I32, I64, N_PMU
+from hexnpu.profile.columns import F64, HMX_THREAD, I32, I64, N_PMU
 from hexnpu.profile.optext import NO_LAYER, OpFacts, facts
 from hexnpu.profile.peaks import Peak
 from hexnpu.profile.phases import PHASES, Steps
@@ -293,24 +293,28 @@ def notes(line: Timeline) -> list[str]:
 
 
 def full_buffers(line: Timeline) -> list[str]:
-    """A thread's trace buffer that was full: as many events as slots (a power of two), or more than were printed."""
+    """Trace buffers that were full (as many events as slots, a power of two), and events that were not printed."""
     cnt = line.batches.evt_cnt
     top = cnt.max(initial=0)
-    if top < 16:
+    if top <= 0:
         return []
-    full = (cnt == top) & ((cnt & (cnt - 1)) == 0) & (cnt > 0)
+    found = []
+    rows, threads = np.nonzero((cnt == top) & (cnt >= 16) & ((cnt & (cnt - 1)) == 0))
+    if len(rows):
+        names = ", ".join(sorted({f"T{t}" if t < HMX_THREAD else "HMX" for t in threads.tolist()}))
+        found.append(
+            f"full trace buffer ({top} events) {len(rows)} times on {names}, "
+            f"first in the batch of line {int(line.batches.line[rows].min())}: later events are lost"
+        )
     events = line.log.events
     if len(events):
         size = len(cnt) * cnt.shape[1]
         key = line.event_batch.astype(np.int64) * cnt.shape[1] + events.thread
         printed = np.bincount(key[line.event_batch >= 0], minlength=size)[:size].reshape(cnt.shape)
-        full |= (cnt > printed) & (printed > 0)
-    rows, threads = np.nonzero(full)
-    if not len(rows):
-        return []
-    where = f"first in the batch of line {int(line.batches.line[rows].min())}"
-    names = ", ".join(sorted({f"T{t}" if t < 10 else "HMX" for t in threads.tolist()}))
-    return [
-        f"full trace buffer ({int(cnt[full].max())} events) {len(rows)} times on {names}, {where}: "
-        "later events are lost"
-    ]
+        short = np.flatnonzero((cnt > printed).any(axis=1))
+        if len(short):
+            found.append(
+                f"{len(short)} batches have fewer event lines than their evt-cnt, "
+                f"the first at line {int(line.batches.line[short].min())}"
+            )
+    return found

@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
+
+import numpy as np
 
 from hexnpu.errors import UsageError
 from hexnpu.profile import formats, table
 from hexnpu.profile.columns import Log
+from hexnpu.profile.errors import LogError
 from hexnpu.profile.output import whole_file
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.peaks import PEAKS, peak_of
 from hexnpu.profile.phases import find_steps
-from hexnpu.profile.report import Report, Shape, make_report
-from hexnpu.profile.select import Selection
-from hexnpu.profile.timeline import build
+from hexnpu.profile.report import Report, Shape, make_report, notes
+from hexnpu.profile.select import Chosen, Selection, choose, devices_of
+from hexnpu.profile.timeline import Timeline, build
+from hexnpu.profile.tracks import Model, build_model
 
 TABLE_TOP = 25
+WARN_BYTES = 500_000_000
 FORMATS = ("table", "json", "csv", "markdown")
 TIMELINES = ("summary", "bubbles")
 
@@ -143,3 +150,84 @@ def _write(text: str, output: Path | None) -> None:
         return
     with whole_file(output) as stream:
         stream.write(text.encode("utf-8", "replace"))
+
+
+@dataclass
+class TraceArguments:
+    """The flags of `hexnpu trace`, as typed."""
+
+    log: str
+    output: Path | None = None
+    chrome: Path | None = None
+    filter: str | None = None
+    device: str | None = None
+    phase: str = "all"
+    head: int | None = None
+    tail: int | None = None
+    skip_batches: int = 0
+    batches: str | None = None
+
+
+def _batch_range(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, colon, end = text.partition(":")
+    good = colon and all(part == "" or part.isdigit() for part in (first, end))
+    found = (int(first or 0), int(end) if end else 1 << 60) if good else (0, 0)
+    if found[0] >= found[1]:
+        raise UsageError(f"--batches {text}: give FIRST:END, the END not included, as in --batches 10:20")
+    return found
+
+
+def trace(arguments: TraceArguments) -> None:
+    """`hexnpu trace`."""
+    a = arguments
+    batches = _batch_range(a.batches)
+    want = Selection(a.device, a.phase, a.filter, a.head, a.tail, a.skip_batches, batches)
+    want.check()
+    if a.output is None and a.chrome is None:
+        raise UsageError("give a file to write: -o FILE.perfetto-trace, or --chrome FILE.json")
+    log = load(a.log, want_events=True)
+    line = build(log)
+    chosen = choose(line, find_steps(line), want)
+    if not chosen.matching.any() and not chosen.batches.any():
+        raise LogError(f"nothing of {log.source} is left to draw: widen --filter, --phase or --batches")
+    for note in notes(line):
+        print(f"note: {note}", file=sys.stderr)
+    devices = devices_of(log, want.device)
+    for group in [[device] for device in devices] if want.split else [devices]:
+        suffix = "." + log.devices[group[0]].replace(":", "-") if want.split else ""
+        _write_trace(a, line, chosen, group, suffix)
+
+
+def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: list[int], suffix: str) -> None:
+    mine = np.isin(line.batches.device, devices)
+    part = Chosen(chosen.batches & mine, chosen.ops, chosen.matching)
+    filtered = a.filter is not None or a.head is not None or a.tail is not None
+    model = build_model(line, find_steps(line), part, devices, filtered)
+    if a.output is not None:
+        from hexnpu.profile import perfetto
+
+        estimate = perfetto.estimate_bytes(model)
+        if estimate > WARN_BYTES:
+            print(
+                f"warning: the trace will take about {estimate >> 20} MiB, more than the Perfetto UI opens well: "
+                "cut a range with --batches A:B, or use --device split",
+                file=sys.stderr,
+            )
+        _write_model(model, _suffixed(a.output, suffix), lambda stream: perfetto.Writer(model, stream).write())
+    if a.chrome is not None:
+        from hexnpu.profile import chrome
+
+        _write_model(model, _suffixed(a.chrome, suffix), lambda stream: chrome.write(model, stream))
+
+
+def _suffixed(path: Path, suffix: str) -> Path:
+    return path.with_name(path.stem + suffix + path.suffix)
+
+
+def _write_model(model: Model, path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    with whole_file(path) as stream:
+        write(stream)
+        size = stream.tell()
+    print(f"{path}: {model.n_slices:,} slices, {size / 1e6:,.1f} MB", file=sys.stderr)

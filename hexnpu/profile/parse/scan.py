@@ -105,10 +105,10 @@ class Scanner:
         rows, arrays = self._rows, self._arrays
 
         def events(name: str) -> AnyArray:
-            return arrays[name][: rows.n_events if want_events else 0].copy()
+            return np.array(arrays[name][: rows.n_events if want_events else 0])
 
         def ops(name: str) -> AnyArray:
-            return arrays[name][: rows.n_ops].copy()
+            return np.array(arrays[name][: rows.n_ops])
 
         pmu = arrays["op_pmu"][: rows.n_ops * N_PMU].reshape(-1, N_PMU).copy() if rows.n_pmu else None
         odd = zip(*(arrays[name][: rows.n_odd].tolist() for name in ("odd_line", "odd_begin", "odd_end")), strict=True)
