@@ -17,6 +17,7 @@ import hvx_oracle as oracle
 import numpy as np
 import pytest
 
+from hexnpu.errors import BuildError
 from hexnpu.native import Target, compile_program, kernels_dir
 
 HERE = Path(__file__).parent
@@ -204,3 +205,13 @@ def test_gather_and_scatter_keep_to_the_region(flavour: str) -> None:
     program = compile_program("gather-rules", [HERE / "gather_rules.c"], Target(flavour))
     result = subprocess.run([program], capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_an_intrinsic_that_is_not_emulated_does_not_compile(tmp_path: Path) -> None:
+    source = tmp_path / "missing.c"
+    source.write_text(
+        "#include <hexagon_protos.h>\n#include <hvx_hexagon_protos.h>\n"
+        "int main(void) { return Q6_R_vextract_VR(Q6_V_vmerge_VVw(Q6_V_vzero(), Q6_V_vzero()), 0); }\n"
+    )
+    with pytest.raises(BuildError, match="Q6_V_vmerge_VVw"):
+        compile_program("missing", [source])
