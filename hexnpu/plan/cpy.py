@@ -1,5 +1,5 @@
-"""CPY: the elements of src as another type, into any strides. One type: DMA from DDR to DDR; F32 to F16 and back: the row
-pipeline. See kernels/cpy-ops.c."""
+"""CPY: the elements of src as another type, into any strides. One type: DMA from DDR to DDR; F32 to F16 and back:
+the row pipeline. See kernels/cpy-ops.c."""
 
 from __future__ import annotations
 

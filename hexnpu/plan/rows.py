@@ -1,8 +1,9 @@
 """GET_ROWS: dst row i = table row idx[i]; SET_ROWS: row idx[i] of a state = src row i.
 
-Indices are I32 or I64 [n, d2, d3]: one for each row of the dense side, repeated over its dimensions 2 and 3; the planes of a
-table repeat the same way. An index outside the table is an error of the run, not of the plan; the other rows are moved.
-Of two indices that name one row the later one wins. Rows of one type go from DDR to DDR; see kernels/rows-ops.c.
+Indices are I32 or I64 [n, d2, d3]: one for each row of the dense side, repeated over its dimensions 2 and 3; the
+planes of a table repeat the same way. An index outside the table is an error of the run, not of the plan; the other
+rows are moved. Of two indices that name one row the later one wins. Rows of one type go from DDR to DDR; see
+kernels/rows-ops.c.
 """
 
 from __future__ import annotations

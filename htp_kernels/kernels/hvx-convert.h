@@ -1,7 +1,7 @@
 /*
  * Rows of one type to another, in VTCM. `to` and `from` begin at vector boundaries; what is read or written behind the end of a row
- * ends with its last vector (F32, F16) or CONVERT_SLACK bytes behind it (blocks). From v79 on each result is that of ggml's reference bit for bit; before, qfloat's
- * products differ from it by an ulp.
+ * ends with its last vector (F32, F16) or CONVERT_SLACK bytes behind it (blocks). Halves are exact on every arch. From v79 on
+ * quantized types are those of ggml's reference bit for bit; before, qfloat's products differ from it by an ulp.
  */
 #pragma once
 
@@ -42,9 +42,63 @@ static inline uint32_t convert_buffer_bytes(uint32_t type, uint32_t n) {
     return hex_round_up(convert_row_bytes(type, n), HVX_BYTES) + CONVERT_SLACK;
 }
 
+#if __HVX_ARCH__ >= 79
+static inline HVX_VectorPair convert_hf_sf(HVX_Vector v) {
+    return hvx_hf_to_sf(v);
+}
+
+static inline HVX_Vector convert_sf_hf(HVX_Vector lo, HVX_Vector hi) {
+    return hvx_sf_to_hf(lo, hi);
+}
+#else
+/* A half in each word to a float, in integers: qfloat does not keep every number as it is. */
+static inline HVX_Vector convert_word_sf(HVX_Vector x) {
+    HVX_Vector m = Q6_V_vand_VV(x, Q6_V_vsplat_R(0x7fff));
+    HVX_Vector sign = Q6_Vw_vasl_VwR(Q6_V_vand_VV(x, Q6_V_vsplat_R(0x8000)), 16);
+    HVX_Vector normal = Q6_Vw_vadd_VwVw(Q6_Vw_vasl_VwR(m, 13), Q6_V_vsplat_R(112 << 23));
+    HVX_Vector special = Q6_Vw_vadd_VwVw(normal, Q6_V_vsplat_R(112 << 23)); /* infinity and NaN */
+    HVX_Vector small = Q6_Vw_vsub_VwVw(Q6_Vsf_equals_Vw(m), Q6_V_vsplat_R(24 << 23));
+    HVX_Vector r = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VwVw(m, Q6_V_vsplat_R(0x7bff)), special, normal);
+    r = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(0x400), m), small, r);
+    r = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(m, Q6_V_vzero()), m, r);
+    return Q6_V_vor_VV(r, sign);
+}
+
+static inline HVX_VectorPair convert_hf_sf(HVX_Vector v) {
+    HVX_VectorPair w = Q6_Wuw_vunpack_Vuh(v);
+    return Q6_W_vcombine_VV(convert_word_sf(Q6_V_hi_W(w)), convert_word_sf(Q6_V_lo_W(w)));
+}
+
+/* A float to a half in the low halfword, nearest even. */
+static inline HVX_Vector convert_sf_word(HVX_Vector v) {
+    HVX_Vector one = Q6_V_vsplat_R(1), a = hvx_abs_sf(v);
+    HVX_Vector odd = Q6_V_vand_VV(Q6_Vuw_vlsr_VuwR(a, 13), one);
+    HVX_Vector rounding = Q6_Vw_vadd_VwVw(odd, Q6_V_vsplat_R(0xfff - (112 << 23)));
+    HVX_Vector normal = Q6_Vuw_vlsr_VuwR(Q6_Vw_vadd_VwVw(a, rounding), 13);
+    normal = Q6_Vw_vmin_VwVw(normal, Q6_V_vsplat_R(0x7c00));
+    normal = Q6_V_vmux_QVV(hvx_is_nan_sf(v), Q6_V_vsplat_R(0x7e00), normal);
+    /* Below 2^-14: the significand with its leading one, shifted right by 126 - exponent. */
+    HVX_Vector m = Q6_V_vor_VV(Q6_V_vand_VV(a, Q6_V_vsplat_R(0x7fffff)), Q6_V_vsplat_R(0x800000));
+    HVX_Vector shift = Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(126), Q6_Vuw_vlsr_VuwR(a, 23));
+    shift = Q6_Vw_vmax_VwVw(Q6_Vw_vmin_VwVw(shift, Q6_V_vsplat_R(25)), one);
+    HVX_Vector q = Q6_Vw_vlsr_VwVw(m, shift);
+    HVX_Vector half = Q6_Vw_vasl_VwVw(one, Q6_Vw_vsub_VwVw(shift, one));
+    HVX_Vector rest = Q6_Vw_vsub_VwVw(m, Q6_Vw_vasl_VwVw(q, shift));
+    HVX_Vector up = Q6_V_vmux_QVV(Q6_Q_vcmp_eq_VwVw(rest, half), Q6_V_vand_VV(q, one), Q6_V_vzero());
+    up = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VwVw(rest, half), one, up);
+    HVX_VectorPred is_small = Q6_Q_vcmp_gt_VwVw(Q6_V_vsplat_R(0x38800000), a);
+    HVX_Vector r = Q6_V_vmux_QVV(is_small, Q6_Vw_vadd_VwVw(q, up), normal);
+    return Q6_V_vor_VV(r, Q6_Vuw_vlsr_VuwR(hvx_sign_sf(v), 16));
+}
+
+static inline HVX_Vector convert_sf_hf(HVX_Vector lo, HVX_Vector hi) {
+    return Q6_Vh_vpacke_VwVw(convert_sf_word(hi), convert_sf_word(lo));
+}
+#endif
+
 static inline void convert_f16_f32(uint8_t *to, const uint8_t *from, uint32_t n) {
     for (uint32_t i = 0; i < n; i += HVX_F16) {
-        HVX_VectorPair w = hvx_hf_to_sf(hvx_load(from + (size_t) i * 2));
+        HVX_VectorPair w = convert_hf_sf(hvx_load(from + (size_t) i * 2));
         hvx_store(to + (size_t) i * 4, Q6_V_lo_W(w));
         if (n - i > HVX_F32) {
             hvx_store(to + (size_t) i * 4 + HVX_BYTES, Q6_V_hi_W(w));
@@ -56,14 +110,14 @@ static inline void convert_f32_f16(uint8_t *to, const uint8_t *from, uint32_t n)
     for (uint32_t i = 0; i < n; i += HVX_F16) {
         const uint8_t *x = from + (size_t) i * 4;
         HVX_Vector lo = hvx_load(x), hi = n - i > HVX_F32 ? hvx_load(x + HVX_BYTES) : Q6_V_vzero();
-        hvx_store(to + (size_t) i * 2, hvx_sf_to_hf(lo, hi));
+        hvx_store(to + (size_t) i * 2, convert_sf_hf(lo, hi));
     }
 }
 
 /* The half at p as a float in every lane. */
 static inline HVX_Vector convert_half_at(const uint8_t *p) {
     uint32_t word = (uint32_t) Q6_R_vextract_VR(hvx_loadu(p), 0);
-    return Q6_V_lo_W(hvx_hf_to_sf(hvx_splat_hf((uint16_t) word)));
+    return Q6_V_lo_W(convert_hf_sf(hvx_splat_hf((uint16_t) word)));
 }
 
 /* The low 32 signed bytes as floats. */
@@ -144,7 +198,7 @@ static inline void convert_f32_q8_0(uint8_t *to, const uint8_t *from, uint32_t n
         HVX_Vector q = convert_round(hvx_mul_sf(x, hvx_splat_sf(d >= least ? 1.0f / d : 0.0f)));
         HVX_Vector halves = Q6_Vh_vpack_VwVw_sat(q, q);
         HVX_Vector bytes = Q6_V_vror_VR(Q6_Vb_vpack_VhVh_sat(halves, halves), 128 - 2);
-        hvx_storeu(to, Q6_V_vmux_QVV(scale_bytes, hvx_sf_to_hf(scale, scale), bytes));
+        hvx_storeu(to, Q6_V_vmux_QVV(scale_bytes, convert_sf_hf(scale, scale), bytes));
     }
 }
 
