@@ -260,26 +260,29 @@ class Buffer:
         self.handle = handle
         self.bytes = n_bytes
         self.shared = fd is not None
+        self._fd = -1 if fd is None else fd
         self._connection = connection
         self._session = session
         self._view: npt.NDArray[np.uint8] | None = None
-        if fd is not None:
-            try:
-                self._view = np.frombuffer(mmap.mmap(fd, n_bytes), np.uint8)
-            finally:
-                os.close(fd)
-        weakref.finalize(self, connection._garbage.append, handle).atexit = False
+        weakref.finalize(self, _let_go, fd, connection._garbage, handle).atexit = False
 
     @property
     def view(self) -> npt.NDArray[np.uint8]:
         if self._view is None:
-            self._view = np.zeros(self.bytes, np.uint8)
+            if self.shared:
+                self._view = np.frombuffer(mmap.mmap(self._fd, self.bytes), np.uint8)
+            else:
+                self._view = np.zeros(self.bytes, np.uint8)
         return self._view
 
     def write(self, offset: int, data: npt.NDArray[np.uint8]) -> None:
         """Puts bytes into the buffer without keeping a copy on this side."""
         if self.shared:
-            self.view[offset : offset + data.size] = data
+            # Not through a mapping: weights would stay in this process's memory, and a full disk would be a SIGBUS.
+            rest = np.ascontiguousarray(data).data
+            while len(rest):
+                n = os.pwrite(self._fd, rest, offset)
+                rest, offset = rest[n:], offset + n
             return
         for at in range(0, data.size, CHUNK_BYTES):
             part = np.ascontiguousarray(data[at : at + CHUNK_BYTES])
@@ -313,6 +316,12 @@ class Buffer:
         body = np.zeros(1, wire.RANGE)
         body[0] = (self.handle, 0, offset, n_bytes)
         return body.tobytes()
+
+
+def _let_go(fd: int | None, garbage: list[int], handle: int) -> None:
+    if fd is not None:
+        os.close(fd)
+    garbage.append(handle)
 
 
 def _end(sock: socket.socket, server: Server) -> None:
