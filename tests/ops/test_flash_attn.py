@@ -12,7 +12,19 @@ import pytest
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.plan.flash_attn import infer, pack, plan, reference, slopes
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, Config, View, check_op, desc_of, nmse, run_op, spec_of, values_of
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import (
+    Arg,
+    Config,
+    View,
+    check_op,
+    desc_of,
+    nmse,
+    reference_of,
+    run_op,
+    spec_of,
+    values_of,
+)
 
 # On the dequantized inputs only float32 rounding is left (qfloat's before v79); OPS.md allows 5e-4 and 5e-3.
 QFLOAT = Config().arch < 79
@@ -206,6 +218,27 @@ def test_special_values(where: int, value: float) -> None:
 def test_large_scores() -> None:
     case = Case(tokens=4, kv=100)
     attend(case, 1e-8, scale=1000.0)
+
+
+@pytest.mark.parametrize("case", [
+    Case(tokens=5, kv=100),
+    Case(d=80, dv=96, heads=12, kv_heads=4, tokens=33, kv=64, mask="random", sinks=True),
+    Case(tokens=2, kv=256, mask="padded", batch=2),
+    Case(d=128, heads=8, tokens=7, kv=90, k_type=Type.Q8_0, v_type=Type.Q8_0),
+])  # fmt: skip
+@pytest.mark.parametrize(("bias", "softcap"), [(0.0, 0.0), (8.0, 0.0), (0.0, 5.0), (4.0, 2.0)])
+def test_reference_is_ggmls(case: Case, bias: float, softcap: float) -> None:
+    src = case.inputs()
+    params = case.params(max_bias=bias, logit_softcap=softcap)
+    want = reference_of("FLASH_ATTN_EXT", src, params)[0]
+    with Ggml() as g:
+        q, k, v, mask, sinks = (None if a is None else g.tensor(a.array, a.type) for a in src)
+        scale = float(params["scale"])
+        dst = g.op("ggml_flash_attn_ext", q, k, v, mask, scale, bias, softcap)
+        if sinks is not None:
+            g.call("ggml_flash_attn_ext_add_sinks", dst, sinks)
+        theirs = g.compute(dst, want.shape)
+    assert nmse(theirs, want) < (1e-4 if case.k_type == Type.Q8_0 else 5e-6)  # ggml's q is Q8_0, its sums are F16
 
 
 def test_what_does_not_fit_is_said() -> None:

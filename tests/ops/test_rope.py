@@ -10,7 +10,8 @@ import pytest
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.plan.rope import angles, infer, pack, plan, ramp
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, Config, View, check_op, run_op
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, Config, View, check_op, nmse, reference_of, run_op
 
 BOUND = 1e-10
 DENSE = View()
@@ -97,6 +98,34 @@ def test_angles_are_ggmls() -> None:
     got = angles(spec, np.array([1, 8192]), None)
     np.testing.assert_allclose(got[:, :20], want[:, :20], rtol=2e-5)
     np.testing.assert_allclose(got[:, 47:], want[:, 47:] / 16, rtol=2e-5)
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+@pytest.mark.parametrize("n_dims", [64, 40])
+@pytest.mark.parametrize("factors", [False, True])
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        {},
+        {"freq_base": 500000.0, "freq_scale": 0.125},
+        {"freq_scale": 0.0625, "ext_factor": 0.7, "attn_factor": 1.3, "n_ctx_orig": 4096, "beta_fast": 16.0},
+    ],
+)
+def test_reference_is_ggmls(mode: int, n_dims: int, factors: bool, scaling: dict[str, Any]) -> None:
+    rng = np.random.default_rng(5)
+    x, positions = rng.standard_normal((2, 5, 3, 64)), np.array([0, 1, 77, 4096, 100000])
+    factor = rng.uniform(0.5, 8, n_dims // 2) if factors else None
+    params = {"n_dims": n_dims, "mode": mode, **scaling}
+    in_order = {
+        "n_dims": 0, "mode": 0, "n_ctx_orig": 0, "freq_base": 10000.0, "freq_scale": 1.0, "ext_factor": 0.0,
+        "attn_factor": 1.0, "beta_fast": 32.0, "beta_slow": 1.0, **params,
+    }  # fmt: skip
+    with Ggml() as g:
+        tensors = g.tensor(x), g.tensor(positions, Type.I32), None if factor is None else g.tensor(factor)
+        theirs = g.compute(g.op("ggml_rope_ext", *tensors, *in_order.values()), x.shape)
+    src = [Arg(x), Arg(positions, Type.I32), *([] if factor is None else [Arg(factor)])]
+    # An angle of YaRN may differ by an ulp, which is 1e-2 at 100000 turns' end.
+    assert nmse(theirs, reference_of("ROPE", src, params)[0]) < (1e-6 if "ext_factor" in scaling else 1e-11)
 
 
 def test_what_does_not_fit_is_said() -> None:
