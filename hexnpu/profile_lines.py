@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from hexnpu.batch import Response
 from hexnpu.graph import Tensor
-from hexnpu.wire import TRACE_NAMES, TRACE_STOP, ProfileMode
+from hexnpu.wire import MAX_TRACES, TRACE_NAMES, TRACE_STOP, ProfileMode
 
 if TYPE_CHECKING:
     from hexnpu.planner import PlannedOp
-
-# Room for trace events, per thread and batch.
-TRACE_SLOTS_PER_THREAD = 16384
 
 
 class ProfileLog:
@@ -32,7 +29,8 @@ class ProfileLog:
 
     @property
     def n_traces(self) -> int:
-        return TRACE_SLOTS_PER_THREAD if self.mode is ProfileMode.TRACE else 0
+        """Room for trace events, per thread and batch."""
+        return MAX_TRACES if self.mode is ProfileMode.TRACE else 0
 
     def write(self, ops: Sequence[PlannedOp], r: Response) -> None:
         cycles = r.cycles_stop - r.cycles_start

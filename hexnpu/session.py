@@ -24,6 +24,7 @@ from hexnpu.transport import Buffer, Connection, connect
 from hexnpu.wire import ProfileMode
 
 DEFAULT_THREADS = 4
+DEFAULT_PMU = (wire.PMU_DMA_TRANSFERS, wire.PMU_DMA_BYTES)
 
 
 def open(
@@ -177,13 +178,16 @@ class Session:
         """Zeroes every state (KV caches)."""
         self.store.clear_states()
 
-    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = ()) -> Profiling:
+    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_PMU) -> Profiling:
         """Writes profile lines from now on: 1 a line per op, 2 with PMU counters, 3 with trace events, 0 ends it.
 
-        `log_file`: None is stderr. Also a context manager that ends it.
+        `log_file`: None is stderr. `pmu`: up to 8 event numbers, by default the emulator's DMA transfers and bytes. The
+        result is a context manager that ends the profile.
         """
         if mode not in ProfileMode.__members__.values():
             raise UsageError(f"no profile mode {mode}; 0 is off, 1 ops, 2 with counters, 3 with trace events")
+        if len(pmu) > 8:
+            raise UsageError(f"{len(pmu)} PMU events; the NPU counts 8 at a time")
         if self._log is not None:
             self._log.close()
             self._log = None

@@ -62,6 +62,10 @@ class ProfileMode(IntEnum):
     TRACE = 3
 
 
+# The PMU events that the emulator counts; hardware has others.
+PMU_DMA_TRANSFERS = 0xF000
+PMU_DMA_BYTES = 0xF001
+
 TENSOR_WEIGHT = 1
 TENSOR_REPACK = 2
 TENSOR_FENCE = 4
