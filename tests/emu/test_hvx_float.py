@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from hexnpu import native
 from tests.emu import qfloat_model as qf
 from tests.emu.lane_program import LaneProgram
+
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")  # signalling NaN among the lanes
 
 ARCHS = native.ARCHS
 IEEE_QFLOAT = (79, 81)
@@ -469,3 +472,19 @@ def test_qfloat_by_scalar_and_sign(programs: Callable[[int], LaneProgram]) -> No
         assert (run(f"Q6_V{q}_vneg_V{q}", plain) == negative).all()
         assert (run(f"Q6_V{q}_vabs_V{q}", plain) == run(f"Q6_V{q}_vabs_V{i}", v)).all()
         assert (run(f"Q6_V{q}_vsub_V{i}V{q}", z, plain) == run(f"Q6_V{q}_vsub_V{i}V{i}", z, v)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", [73, 79])
+def test_sanitized_build_gives_the_same_bits(programs: Callable[[int], LaneProgram], arch: int, tmp_path: Path) -> None:
+    """clang with ASan and UBSan against the release build: no report, and only NaN payloads differ."""
+    sanitized = LaneProgram("hvx_float", functions(arch), tmp_path, native.Target(flavour="asan", arch=arch))
+    rng = np.random.default_rng(15)
+    for name, signature in functions(arch).items():
+        operands = [rng.integers(0, 256, (100, 256 if k == "W" else 128), dtype=np.uint8) for k in signature[2:]]
+        if signature[2:].startswith("Q"):
+            operands[0] = np.where(operands[0] > 127, 255, 0).astype(np.uint8)
+        got, want = sanitized.run(name, *operands), programs(arch).run(name, *operands)
+        dtype = np.float32 if "sf_v" in name else np.float16
+        differs = got.view(f"u{dtype().itemsize}") != want.view(f"u{dtype().itemsize}")
+        assert not (differs & ~(np.isnan(got.view(dtype)) & np.isnan(want.view(dtype)))).any(), name

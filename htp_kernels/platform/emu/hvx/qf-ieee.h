@@ -2,6 +2,9 @@
 // included, and stored in the layout of qf.h. The processors keep four more bits beside the vector register, which
 // normalised results do not show; a value that stays in qfloat over several operations is more exact there.
 //
+// Worst difference to the exact result, in ulp of the IEEE type: 0.5 for all of vadd, vsub, vmpy and the conversions,
+// 0 for vneg and vabs. One more where the layout cannot hold the result:
+//
 // A significand must be odd, so trailing zeros move into the exponent; the exponent must fit, so of a qf32 from 2^105
 // on, and of a qf16 from 128 on, an even significand becomes the next odd one: one ulp off. Infinity is the largest
 // magnitude of the layout, NaN is the positive number two below.

@@ -1,9 +1,16 @@
 // qfloat of v73 and v75: unnormalised numbers computed in double, then rounded to the nearest lane value.
 //
 // Infinities and NaN of sf and hf are read as the numbers their bits continue to (2^128 and more, 2^16 and more);
-// results that large convert back to those patterns. Against IEEE, in ulp of the IEEE type, for normal results below
-// 2^127 (2^15): add, sub, mpy of IEEE operands 1.5; of a normalised qf operand 1.5; products of qf operands lose one
-// more bit for each leading zero of their significands, because products are not normalised.
+// results that large convert back to those patterns.
+//
+// Worst difference to the exact result, in ulp of the IEEE type (an IEEE result is within 0.5):
+//   vadd, vsub                  sf or hf operands, or qf operands that are normalised   1 of the largest operand
+//                               qf operands with z leading zeros (after cancellation)   2^z times that
+//   vmpy                        sf or hf operands                                       1
+//                               qf operands with z leading zeros together               2^z
+//   Wqf32_vmpy                  hf operands                                             1 (of qf32)
+//   _equals_Vqf32, _Vqf16       0.5, ties to even
+//   -x, |x|                     0
 #ifndef HEXNPU_EMU_HVX_QF_LEGACY_H
 #define HEXNPU_EMU_HVX_QF_LEGACY_H
 
@@ -114,7 +121,7 @@ HVX_INLINE hvx_i32 hvx_qf_product(struct hvx_qf_format f, struct hvx_qf_format f
 // IEEE operands: equal signs are added as magnitudes and the sign is put back, as in all products with them.
 HVX_INLINE hvx_i32 hvx_qf_add_ieee(struct hvx_qf_format f, hvx_i32 a, hvx_i32 b) {
     hvx_i32 both = hvx_qf_ieee_sign(f, a) & hvx_qf_ieee_sign(f, b);
-    hvx_i32 sign = both & (1 << (f.exponent_bits + f.fraction_bits));
+    hvx_i32 sign = both & (int) (1u << (f.exponent_bits + f.fraction_bits));
     hvx_i32 sum = hvx_qf_sum(f, hvx_qf_parse_signed(f, a ^ sign), hvx_qf_parse_signed(f, b ^ sign));
     return hvx_qf_negate(f, sum, both);
 }
