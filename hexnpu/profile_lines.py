@@ -21,11 +21,12 @@ class ProfileLog:
 
     def __init__(self, device: str, mode: ProfileMode, path: Path | None, pmu: Sequence[int]) -> None:
         self.mode = mode
-        self._device = device
+        self._prefix = "ggml-hex: "
         self._file: TextIO = sys.stderr if path is None else path.open("w", encoding="utf-8")
         self._start = time.perf_counter()
         events = ",".join(str(e) for e in pmu) or "none"
         self._lines([f"Profiling mode {int(mode)} : pmu-evt [ {events} ]"])
+        self._prefix += f"{device} "  # the banner is the tool's, all else a device's
 
     @property
     def n_traces(self) -> int:
@@ -54,7 +55,7 @@ class ProfileLog:
     def _lines(self, lines: Sequence[str]) -> None:
         us = int((time.perf_counter() - self._start) * 1e6)
         stamp = f"{us // 60_000_000}.{us // 1_000_000 % 60:02d}.{us // 1000 % 1000:03d}.{us % 1000:03d}"
-        self._file.write("".join(f"{stamp} D ggml-hex: {self._device} {line}\n" for line in lines))
+        self._file.write("".join(f"{stamp} D {self._prefix}{line}\n" for line in lines))
 
     def close(self) -> None:
         if self._file is sys.stderr:

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import hexnpu
-from hexnpu import DeviceError, Fusion, Graph, HexnpuError, Session, SessionLost, Tensor, Type, UsageError
+from hexnpu import DeviceError, Fusion, Graph, HexnpuError, Session, SessionLost, Tensor, Type, UsageError, wire
 from hexnpu.compiled import StrictError
+from hexnpu.profile.parse.reader import read_log
 from hexnpu.server_build import server_program
 from hexnpu.transport import child, connect
 from hexnpu.weights import WeightError
@@ -486,14 +487,15 @@ def test_a_program_that_is_no_server_is_a_clear_error() -> None:
 
 
 @pytest.mark.parametrize("mode", [1, 2, 3])
-def test_profile_lines_are_read_by_the_profiler(session: Session, mode: int, tmp_path: Path) -> None:
+def test_profile_lines_have_the_form_of_device_logs(session: Session, mode: int, tmp_path: Path) -> None:
     log = tmp_path / "log"
     graph, x = ffn(ffn_weights()), values(3, 64)
     with session.profile(mode, log):
         session.run(graph, {"x": x})
         session.run(graph, {"x": x})
     session.run(graph, {"x": x})
-    lines = log.read_text().splitlines()
+    banner, *lines = log.read_text().splitlines()
+    assert re.fullmatch(rf"\d+\.\d\d\.\d{{3}}\.\d{{3}} D ggml-hex: Profiling mode {mode} : pmu-evt \[ .*\]", banner)
     ops = [line for line in lines if " profile-op " in line and "OPBATCH" not in line]
     stamp = r"\d+\.\d\d\.\d{3}\.\d{3} D ggml-hex: HTP0:0 "
     assert all(re.match(stamp, line) for line in lines)
@@ -509,6 +511,21 @@ def test_profile_lines_are_read_by_the_profiler(session: Session, mode: int, tmp
     form = stamp + r"trace-evt [A-Z_]+: thread \d+ info \d+ (start|stop) \d+"
     assert all(re.fullmatch(form, line) for line in events)
     assert sum(" start " in e for e in events) == sum(" stop " in e for e in events)
+
+
+@pytest.mark.parametrize("mode", [1, 2, 3])
+def test_the_profiler_reads_what_we_write(session: Session, mode: int, tmp_path: Path) -> None:
+    graph, x = ffn(ffn_weights()), values(3, 64)
+    with session.profile(mode, tmp_path / "log"):
+        for _ in range(3):
+            session.run(graph, {"x": x})
+    log = read_log(str(tmp_path / "log"))
+    assert not log.unreadable and log.devices == ["HTP0:0"] and log.mode == mode
+    assert log.pmu_events == [wire.PMU_DMA_TRANSFERS, wire.PMU_DMA_BYTES]
+    assert (len(log.ops), len(log.batches)) == (12, 3)
+    assert (len(log.events) > 0) == (mode == 3)
+    names = [log.texts[i].op for i in log.ops.text[:4]]
+    assert names == ["RMS_NORM+MUL", "MUL_MAT+MUL_MAT", "GLU_SWIGLU", "MUL_MAT+ADD"]
 
 
 def test_no_such_profile_mode(session: Session) -> None:
