@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hexnpu.plan.base import Device, OpSpec, Plan, ShapeError, f32_bits
-from hexnpu.plan.rowwise import Array, gelu, need_type, number, plan_rows, sigmoid, src_of
+from hexnpu.plan.rowwise import EXP_WORK, Array, gelu, need_type, number, plan_rows, sigmoid, src_of
 from hexnpu.tensor import Desc, Type
 
 
@@ -51,7 +51,8 @@ def plan(spec: OpSpec, device: Device) -> Plan:
         a = b = dataclasses.replace(a, ne=dst.ne)
     else:
         need_type("src1", b, Type.F32)
-    return plan_rows(device, dst, (a, b), kernel_name=f"{spec.op.lower().removeprefix('glu_')}-f32", elementwise=True)
+    name = f"{spec.op.lower().removeprefix('glu_')}-f32"
+    return plan_rows(device, dst, (a, b), kernel_name=name, elementwise=True, work=EXP_WORK)
 
 
 def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:

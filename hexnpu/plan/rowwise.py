@@ -16,10 +16,13 @@ from hexnpu.tensor import DTYPES, Desc, Shape, Type
 
 Array = npt.NDArray[np.floating]
 
-# A second thread pays from this much traffic a thread on; below it, waking costs more than it saves.
-MIN_THREAD_BYTES = 64 << 10
+# A second thread pays from this much traffic a thread on; below it, waking costs more than it saves (an emulator's
+# thread moves some 30 bytes a nanosecond and wakes in 10 to 80 us, the device is of the same order).
+MIN_THREAD_BYTES = 256 << 10
+# How many times as long a byte takes where each element costs an exponential.
+EXP_WORK = 4
 # One tensor's share of a tile: long enough to hide a transfer's set-up, short enough to stay in the L2 cache.
-TILE_BYTES = 8 << 10
+TILE_BYTES = 16 << 10
 CHUNK_ALIGN = 64
 STAGES = 2
 
@@ -31,19 +34,20 @@ def plan_rows(
     *,
     kernel_name: str,
     elementwise: bool,
+    work: int = 1,
     args: Sequence[int] = (),
 ) -> Plan:
     """The plan of an op that walks the rows of `dst`.
 
     `src` are the sources as the kernel loads them. `elementwise`: columns do not depend on each other, so rows may be
-    cut into column chunks, and narrower sources repeat over the columns. Raises Refusal where one row of every tensor
-    does not fit the VTCM.
+    cut into column chunks, and narrower sources repeat over the columns. `work`: 1, or EXP_WORK. `args` follow the
+    pipeline's own in kernel_params. Raises Refusal where one row of every tensor does not fit the VTCM.
     """
     tensors = [*src, dst]
     n_rows, n_cols = dst.n_rows, dst.ne[0]
     cut = elementwise and all(t.ne[0] in (1, n_cols) for t in src)
     row_bytes = sum(_itemsize(t) * t.ne[0] for t in tensors)
-    threads = max(1, min(device.n_threads, n_rows * row_bytes // MIN_THREAD_BYTES))
+    threads = max(1, min(device.n_threads, n_rows * row_bytes * work // MIN_THREAD_BYTES))
     chunk = _chunk(n_cols, n_rows, threads, max(map(_itemsize, tensors))) if cut else max(n_cols, 1)
     n_chunks = max(1, -(-n_cols // chunk))
     threads = max(1, min(threads, n_rows * n_chunks))
@@ -72,7 +76,7 @@ def _chunk(n_cols: int, n_rows: int, threads: int, itemsize: int) -> int:
     chunk = max(n_cols, 1)
     if n_rows and n_rows < threads:
         chunk = -(-n_cols // -(-threads // n_rows))
-    chunk = min(chunk, 2 * TILE_BYTES // itemsize)
+    chunk = min(chunk, TILE_BYTES // itemsize)
     return chunk if chunk >= n_cols else -(-chunk // CHUNK_ALIGN) * CHUNK_ALIGN
 
 

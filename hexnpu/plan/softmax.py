@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hexnpu.plan.base import Device, OpSpec, Plan, ShapeError, f32_bits
-from hexnpu.plan.rowwise import Array, need_repeat, need_type, number, plan_rows, src_of, tile_to
+from hexnpu.plan.rowwise import EXP_WORK, Array, need_repeat, need_type, number, plan_rows, src_of, tile_to
 from hexnpu.tensor import Desc, Type
 
 
@@ -55,7 +55,7 @@ def plan(spec: OpSpec, device: Device) -> Plan:
     n_pow2, *bases = alibi(x.ne[2], spec.f32(1))
     name = "softmax" + (f"-mask-{mask.type.name.lower()}" if mask else "") + ("-sinks" if sinks else "")
     args = (n_pow2, *map(f32_bits, bases))
-    return plan_rows(device, spec.dst[0], src, kernel_name=name, elementwise=False, args=args)
+    return plan_rows(device, spec.dst[0], src, kernel_name=name, elementwise=False, work=EXP_WORK, args=args)
 
 
 def alibi(n_heads: int, max_bias: float) -> tuple[int, float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hexnpu.plan.base import Device, OpSpec, Plan, ShapeError, f32_bits
-from hexnpu.plan.rowwise import Array, gelu, need_type, no_params, number, one_tensor, plan_rows, sigmoid
+from hexnpu.plan.rowwise import EXP_WORK, Array, gelu, need_type, no_params, number, one_tensor, plan_rows, sigmoid
 from hexnpu.tensor import Desc, Type
 
 
@@ -33,7 +33,8 @@ def plan(spec: OpSpec, device: Device) -> Plan:
     need_type("src0", x, Type.F32)
     need_type("dst", spec.dst[0], Type.F32)
     name = f"{spec.op.lower().removeprefix('unary_')}-f32"
-    return plan_rows(device, spec.dst[0], (x,), kernel_name=name, elementwise=True)
+    work = 1 if spec.op == "SCALE" else EXP_WORK
+    return plan_rows(device, spec.dst[0], (x,), kernel_name=name, elementwise=True, work=work)
 
 
 def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:
