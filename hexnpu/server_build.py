@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from hexnpu.native import Target, compile_program, kernels_dir
 
-FOLDERS = ("platform/emu", "platform/emu/hvx", "runtime", "kernels", "server")
+DEVICE_FOLDERS = ("runtime", "kernels")
+SERVER_FOLDERS = ("platform/emu", "platform/emu/hvx", *DEVICE_FOLDERS, "server")
+
+
+def device_sources() -> list[Path]:
+    """The C files that a Hexagon device runs."""
+    return _sources(DEVICE_FOLDERS)
 
 
 def server_sources() -> list[Path]:
     """The C files of the server for this machine."""
-    return [source for folder in FOLDERS for source in sorted((kernels_dir() / folder).glob("*.c"))]
+    return _sources(SERVER_FOLDERS)
+
+
+def _sources(folders: Sequence[str]) -> list[Path]:
+    return [source for folder in folders for source in sorted((kernels_dir() / folder).glob("*.c"))]
 
 
 def server_program(target: Target | None = None) -> Path:

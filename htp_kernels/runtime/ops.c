@@ -4,9 +4,11 @@
 #include "context.h"
 #include "htp-opcodes.h"
 
-#define HTP_OP(code, name, family) extern const struct htp_kernel htp_##family __attribute__((weak));
+#define HTP_OP(code, name, family) extern const struct htp_kernel htp_##family;
 #include "htp-ops.def"
 #undef HTP_OP
+
+const struct htp_kernel htp_none = {NULL, NULL};
 
 struct entry {
     const char *name;
@@ -26,7 +28,7 @@ bool htp_is_op(uint32_t opcode) {
 }
 
 const struct htp_kernel *htp_kernel_of(uint32_t opcode) {
-    return opcode < N_OPS ? table[opcode].kernel : NULL;
+    return opcode < N_OPS && table[opcode].kernel != &htp_none ? table[opcode].kernel : NULL;
 }
 
 const char *htp_op_name(uint32_t opcode, char room[24]) {
