@@ -11,8 +11,8 @@ import typer
 def profile(
     log: Annotated[str, typer.Argument(help="a log (also .gz, .zst), a folder written by --export, or - for stdin")],
     by: Annotated[str, typer.Option(help="group by op, layer, role, engine, device or kernel")] = "op",
-    sort: Annotated[str, typer.Option(help="total, avg, median, max, count, avg-cycles, max-cycles, gbs ...")] = "total",
-    top: Annotated[int | None, typer.Option("-n", "--top", help="groups to show, 0 = all (table: 25, else all)")] = None,
+    sort: Annotated[str, typer.Option(help="total, avg, median, max, count, gbs, gflops, name ...")] = "total",
+    top: Annotated[int | None, typer.Option("-n", "--top", help="groups to show, 0 = all")] = None,
     filter: Annotated[str | None, typer.Option(help="only ops whose text matches this regular expression")] = None,
     device: Annotated[str | None, typer.Option(help="devices (HTP0,HTP1:0), or `split` for a table each")] = None,
     phase: Annotated[str, typer.Option(help="prefill, decode, warm-up or all")] = "all",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 from hexnpu.profile.report import Report, Row, Section
-from hexnpu.profile.table import clean, columns, section_title, split_rows
+from hexnpu.profile.table import clean, columns, markdown, section_title, split_rows
 
 SCHEMA = "hexnpu-profile/1"
 _FIGURES = (
@@ -57,15 +55,25 @@ def to_json(report: Report, top: int) -> str:
 
 def to_csv(report: Report, top: int) -> str:
     """One line a row, with phase and device in front."""
-    out = io.StringIO()
     extra = [name for name in ("device",) if name not in report.key_names]
     names = ["phase", *extra, "kind", *report.key_names, *_FIGURES, *report.pmu_names]
+    items = [
+        {"phase": section.phase, "device": section.device or "", **_row(report, row)}
+        for section in report.sections
+        for row in _shown(section, top)
+    ]
+    return csv_text(names, items)
+
+
+def csv_text(names: list[str], items: list[dict[str, Any]]) -> str:
+    """CSV with a header line; None becomes an empty field."""
+    import csv
+    import io
+
+    out = io.StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    for section in report.sections:
-        for row in _shown(section, top):
-            item = {"phase": section.phase, "device": section.device or "", **_row(report, row)}
-            writer.writerow({name: "" if value is None else value for name, value in item.items()})
+    writer.writerows({name: "" if value is None else value for name, value in item.items()} for item in items)
     return out.getvalue()
 
 
@@ -74,12 +82,6 @@ def to_markdown(report: Report, top: int) -> str:
     titles = columns(report)
     parts = []
     for section in report.sections:
-        lines = [f"### {section_title(section)}", ""]
-        lines.append("| " + " | ".join(column.title for column in titles) + " |")
-        lines.append("|" + "|".join(" --- " if column.left else " ---: " for column in titles) + "|")
-        for row in _shown(section, top):
-            cells = [clean(column.text(row)).replace("|", "\\|") for column in titles]
-            lines.append("| " + " | ".join(cells) + " |")
-        parts.append("\n".join(lines))
+        parts.append(f"### {section_title(section)}\n\n{markdown(titles, _shown(section, top))}")
     parts.extend(f"> {note}" for note in report.notes)
     return "\n\n".join(parts) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -85,14 +86,9 @@ def _check(arguments: ProfileArguments) -> tuple[Selection, Shape, dict[str, int
     want.check()
     shape = Shape(a.by, a.sort, _named_counters(a.pmu_index, a.pmu_name), peak_of(a.arch) if a.arch else None)
     shape.check()
-    if a.format not in FORMATS:
-        raise UsageError(f"--format {a.format}: give one of {', '.join(FORMATS)}")
+    _check_format(a.format, a.top, a.width)
     if a.timeline is not None and a.timeline not in TIMELINES:
         raise UsageError(f"--timeline {a.timeline}: give summary or bubbles")
-    if a.top is not None and a.top < 0:
-        raise UsageError(f"--top {a.top}: give a number from 0 (all) on")
-    if a.width and a.format != "table":
-        raise UsageError(f"--width is for tables, not for --format {a.format}")
     if a.timeline and (want.partial or a.by != "op" or a.html):
         raise UsageError("--timeline is a report of its own: leave out --by, --head, --tail and --html")
     if a.html is not None and (a.output is not None or a.format != "table"):
@@ -128,7 +124,8 @@ def profile(arguments: ProfileArguments) -> None:
     if arguments.timeline is not None:
         from hexnpu.profile import busy
 
-        text = busy.report(line, steps, want, arguments.timeline, arguments.format, arguments.top)
+        width = 0 if arguments.output else terminal_width()
+        text = busy.report(line, steps, want, arguments.timeline, arguments.format, arguments.top, width)
     else:
         text = _report_text(arguments, make_report(line, steps, want, shape), widths)
     _write(text, arguments.output)
@@ -231,3 +228,101 @@ def _write_model(model: Model, path: Path, write: Callable[[IO[bytes]], None]) -
         write(stream)
         size = stream.tell()
     print(f"{path}: {model.n_slices:,} slices, {size / 1e6:,.1f} MB", file=sys.stderr)
+
+
+@dataclass
+class CompareArguments:
+    """The flags of `hexnpu compare`, as typed."""
+
+    a: str
+    b: str
+    by: str = "op"
+    fail_above: str | None = None
+    filter: str | None = None
+    device: str | None = None
+    phase: str = "all"
+    skip_batches: int = 0
+    top: int | None = None
+    width: tuple[str, ...] = ()
+    format: str = "table"
+    output: Path | None = None
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text.rstrip("% "))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise UsageError(f"--fail-above {text}: give a percentage, as in --fail-above 5%")
+    return value
+
+
+def _check_format(form: str, top: int | None, width: tuple[str, ...] = ()) -> None:
+    if form not in FORMATS:
+        raise UsageError(f"--format {form}: give one of {', '.join(FORMATS)}")
+    if top is not None and top < 0:
+        raise UsageError(f"--top {top}: give a number from 0 (all) on")
+    if width and form != "table":
+        raise UsageError(f"--width is for tables, not for --format {form}")
+
+
+def compare(arguments: CompareArguments) -> None:
+    """`hexnpu compare`."""
+    from hexnpu.profile import compare as work
+
+    a = arguments
+    limit = None if a.fail_above is None else _percent(a.fail_above)
+    want = Selection(a.device, a.phase, a.filter, skip_batches=a.skip_batches)
+    want.check()
+    Shape(a.by).check()
+    _check_format(a.format, a.top, a.width)
+    if want.split:
+        raise UsageError("--device split is not for compare: use --by device")
+    if a.a == "-" and a.b == "-":
+        raise UsageError("only one of the two logs can come from stdin")
+    fixed = table.parse_widths(list(a.width))
+    sides = []
+    for source in (a.a, a.b):
+        line = build(load(source, want_events=False))
+        steps = find_steps(line)
+        sides.append(work.Side(line, steps, choose(line, steps, want)))
+    found = work.compare(sides[0], sides[1], a.by)
+    if not found.pairs:
+        raise LogError(f"nothing of {a.a} and {a.b} is left to compare: widen --filter or --phase")
+    top = a.top if a.top is not None else 40 if a.format == "table" else 0
+    _write(work.render(found, a.format, top, 0 if a.output else terminal_width(), fixed), a.output)
+    if limit is not None:
+        sys.stdout.flush()
+        work.check_limit(found, limit)
+
+
+@dataclass
+class AuditArguments:
+    """The flags of `hexnpu audit`, as typed."""
+
+    log: str
+    require: tuple[str, ...] = ()
+    top: int | None = None
+    format: str = "table"
+    output: Path | None = None
+
+
+def audit(arguments: AuditArguments) -> None:
+    """`hexnpu audit`."""
+    from hexnpu.profile import audit as work
+
+    a = arguments
+    _check_format(a.format, a.top)
+    patterns = []
+    for text in a.require:
+        try:
+            patterns.append(re.compile(text))
+        except re.error as error:
+            raise UsageError(f"--require {text!r} is not a regular expression: {error}") from None
+    found = work.audit(a.log)
+    top = a.top if a.top is not None else 40 if a.format == "table" else 0
+    _write(work.render(found, a.format, top, 0 if a.output else terminal_width()), a.output)
+    sys.stdout.flush()
+    for pattern in patterns:
+        work.require(found, pattern)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hexnpu.errors import UsageError
 from hexnpu.profile.report import Report, Row, Section
@@ -14,11 +15,11 @@ MIN_TEXT = 14
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the report. drop: lower goes first when the table is too wide, 0 never."""
+    """A column. text: its cell of a row; drop: the lowest goes first when the table is too wide, 0 never goes."""
 
     name: str
     title: str
-    text: Callable[[Row], str]
+    text: Callable[[Any], str]
     drop: int = 0
     left: bool = False
 
@@ -178,13 +179,33 @@ def split_rows(section: Section, top: int) -> tuple[list[Row], Row | None]:
     return ops[:top] + rest, left_out
 
 
+def check_widths(titles: list[Column], fixed: dict[str, int]) -> None:
+    """UsageError for a --width that names no column."""
+    names = [column.name for column in titles]
+    for name, size in fixed.items():
+        if name not in names:
+            raise UsageError(f"--width {name}:{size}: there is no such column, only {', '.join(names)}")
+
+
+def plain(titles: list[Column], rows: Sequence[Any], width: int, fixed: dict[str, int] | None = None) -> str:
+    """A table of rows without sums."""
+    return render(titles, [[clean(column.text(row)) for column in titles] for row in rows], width, fixed or {}, 0)
+
+
+def markdown(titles: list[Column], rows: Sequence[Any]) -> str:
+    """The same as a Markdown table."""
+    lines = ["| " + " | ".join(column.title for column in titles) + " |"]
+    lines.append("|" + "|".join(" --- " if column.left else " ---: " for column in titles) + "|")
+    for row in rows:
+        cells = [clean(column.text(row)).replace("|", "\\|") for column in titles]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def table(report: Report, width: int, top: int, fixed: dict[str, int]) -> str:
     """The whole report as text; top 0: all rows."""
     titles = columns(report)
-    unknown = sorted(set(fixed) - {column.name for column in titles})
-    if unknown:
-        names = ", ".join(column.name for column in titles)
-        raise UsageError(f"--width {unknown[0]}:{fixed[unknown[0]]}: there is no such column: {names}")
+    check_widths(titles, fixed)
     parts = []
     for section in report.sections:
         rows, left_out = split_rows(section, top)
