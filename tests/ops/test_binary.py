@@ -11,7 +11,8 @@ import pytest
 from hexnpu.plan import binary
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, Config, View, check_op, plan_of, run_op
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, Config, View, check_op, nmse, plan_of, reference_of, run_op
 from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, FalsePlan, as_f32, ieee_only
 
 BOUND = {Type.F32: 1e-10, Type.F16: 1e-6}
@@ -170,3 +171,12 @@ def test_a_false_plan_is_refused(word: int, value: int) -> None:
     outcome = run_op("ADD", src, planned=FalsePlan(plan_of("ADD", src), {word: value}))
     assert outcome.error is not None
     assert not outcome.strayed
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("ne1", [(6, 4, 3, 2), (6, 1, 3, 1), (1, 1, 1, 1), (3, 2, 1, 2)])
+def test_the_reference_is_ggmls(ne1: tuple[int, ...], op: str) -> None:
+    a, b = values((6, 4, 3, 2)), values(ne1, 2)
+    with Ggml() as g:
+        theirs = g.compute(g.op(f"ggml_{op.lower()}", g.tensor(a), g.tensor(b)), a.shape)
+    assert nmse(theirs, reference_of(op, [Arg(a), Arg(b)])[0]) < 1e-13

@@ -10,7 +10,8 @@ import pytest
 from hexnpu.plan import glu
 from hexnpu.plan.base import ShapeError
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, View, check_op, plan_of, run_op
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, View, check_op, nmse, plan_of, reference_of, run_op
 from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, FalsePlan, ieee_only, normal
 
 BOUND = 1e-10
@@ -85,3 +86,24 @@ def test_a_false_plan_is_refused() -> None:
     src = [Arg(normal((1200, 9)))]
     outcome = run_op("GLU_SWIGLU", src, planned=FalsePlan(plan_of("GLU_SWIGLU", src), {3: 64}))
     assert outcome.error is not None and not outcome.strayed
+
+
+# ggml looks GELU up in a table of halves.
+@pytest.mark.parametrize(("op", "name", "bound"), [("GLU_SWIGLU", "swiglu", 1e-12), ("GLU_GEGLU", "geglu", 1e-6)])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_reference_is_ggmls(form: str, op: str, name: str, bound: float) -> None:
+    a, b = normal((100, 3), scale=3), normal((100, 3), 2)
+    suffix = {"two": "_split", "split": "", "swapped": "_swapped"}[form]
+    with Ggml() as g:
+        theirs = g.op(f"ggml_{name}{suffix}", g.tensor(a), *([g.tensor(b)] if form == "two" else []))
+        shape = (1, 1, 3, 100 if form == "two" else 50)
+        values = g.compute(theirs, shape)
+    src = [Arg(a), Arg(b)] if form == "two" else [Arg(a)]
+    assert nmse(values, reference_of(op, src, {"swapped": form == "swapped"})[0]) < bound
+
+
+def test_the_oai_reference_is_ggmls() -> None:
+    a, b = normal((100, 3), scale=5), normal((100, 3), 2, scale=5)
+    with Ggml() as g:
+        values = g.compute(g.op("ggml_swiglu_oai", g.tensor(a), g.tensor(b), 1.702, 7.0), (1, 1, *a.shape))
+    assert nmse(values, reference_of("GLU_SWIGLU_OAI", [Arg(a), Arg(b)], {"alpha": 1.702, "limit": 7.0})[0]) < 1e-12

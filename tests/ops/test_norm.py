@@ -8,7 +8,8 @@ import pytest
 from hexnpu.plan import norm
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, View, check_op, plan_of
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, View, check_op, nmse, plan_of, reference_of
 from tests.ops.rows_cases import COLUMNS, VIEWS, ieee_only, normal
 
 BOUND = 1e-10
@@ -92,3 +93,11 @@ def test_shapes_and_parameters() -> None:
         norm.infer("RMS_NORM_MUL", (x,), EPS)
     with pytest.raises(ShapeError, match="takes eps, not nothing"):
         norm.pack("RMS_NORM", {})
+
+
+def test_the_reference_is_ggmls() -> None:
+    x, w = normal((100, 6, 2)), normal((100, 3, 1), 2)
+    with Ggml() as g:
+        norm_of = g.op("ggml_rms_norm", g.tensor(x), 1e-5)
+        theirs = g.compute(g.op("ggml_mul", norm_of, g.tensor(w)), (1, *x.shape))
+    assert nmse(theirs, reference_of("RMS_NORM_MUL", [Arg(x), Arg(w)], EPS)[0]) < 1e-12

@@ -11,7 +11,8 @@ import pytest
 from hexnpu.plan import softmax
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, View, check_op, plan_of
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, View, check_op, nmse, plan_of, reference_of
 from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, ieee_only, normal
 
 BOUND = 1e-10
@@ -118,3 +119,18 @@ def test_shapes(mask: Any, sinks: Any, params: dict[str, Any], text: str) -> Non
     descs = [X, *(None if ne is None else Desc.contiguous(Type.F32, ne) for ne in (mask, sinks))]
     with pytest.raises(ShapeError, match=text):
         softmax.infer("SOFTMAX", descs, params)
+
+
+@pytest.mark.parametrize("type", [Type.F16, Type.F32])
+@pytest.mark.parametrize("max_bias", [0.0, 8.0])
+@pytest.mark.parametrize("with_sinks", [False, True])
+def test_the_reference_is_ggmls(with_sinks: bool, max_bias: float, type: Type) -> None:
+    x, mask, sinks = normal((70, 4, 6, 2), scale=2), causal((70, 8, 3, 1)), normal((6,), 3)
+    params = {"scale": 0.125, "max_bias": max_bias}
+    with Ggml() as g:
+        result = g.op("ggml_soft_max_ext", g.tensor(x), g.tensor(mask, type), 0.125, max_bias)
+        if with_sinks:
+            g.call("ggml_soft_max_add_sinks", result, g.tensor(sinks))
+        theirs = g.compute(result, x.shape)
+    src = [Arg(x), Arg(mask, type), Arg(sinks) if with_sinks else None]
+    assert nmse(theirs, reference_of("SOFTMAX", src, params)[0]) < 1e-12

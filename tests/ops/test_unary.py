@@ -10,7 +10,8 @@ import pytest
 from hexnpu.plan import unary
 from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
 from hexnpu.tensor import Desc, Type
-from tests.ops.harness import Arg, View, check_op
+from tests.ops.ggml_cpu import Ggml
+from tests.ops.harness import Arg, View, check_op, nmse, reference_of
 from tests.ops.rows_cases import COLUMNS, EMPTY, VIEWS, ieee_only, normal
 
 BOUND = 1e-10
@@ -81,3 +82,20 @@ def test_f16_is_refused() -> None:
     x = Desc.contiguous(Type.F16, (64,))
     with pytest.raises(Refusal, match="src0 is F16"):
         unary.plan(OpSpec("UNARY_SILU", (0,) * 16, (x,), (x,)), Device())
+
+
+@pytest.mark.parametrize(
+    ("op", "params", "theirs", "bound"),
+    [
+        ("UNARY_SILU", {}, ("ggml_silu",), 1e-12),
+        ("UNARY_GELU", {}, ("ggml_gelu",), 1e-6),  # ggml looks it up in a table of halves
+        ("UNARY_SIGMOID", {}, ("ggml_sigmoid",), 1e-12),
+        ("SCALE", {"s": -1.7}, ("ggml_scale", -1.7), 1e-13),
+        ("SCALE", {"s": 0.5, "b": 3.0}, ("ggml_scale_bias", 0.5, 3.0), 1e-13),
+    ],
+)
+def test_the_reference_is_ggmls(op: str, params: dict[str, Any], theirs: tuple[Any, ...], bound: float) -> None:
+    x = normal((100, 3), scale=3)
+    with Ggml() as g:
+        values = g.compute(g.op(theirs[0], g.tensor(x), *theirs[1:]), (1, 1, *x.shape))
+    assert nmse(values, reference_of(op, [Arg(x)], params)[0]) < bound
