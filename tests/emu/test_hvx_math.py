@@ -11,7 +11,7 @@ import pytest
 from hexnpu import native
 from tests.emu.lane_program import LaneProgram
 
-pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered")
+pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered", "ignore:overflow encountered")
 
 ULP = 2.0**-23
 Function = Callable[[np.ndarray], np.ndarray]

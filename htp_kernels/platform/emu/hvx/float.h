@@ -4,9 +4,9 @@
 // direct half arithmetic for +, - and *, because float has 24 >= 2 * 11 + 2 bits of precision.
 //
 // Worst difference to the exact result, in ulp, of everything in sf.h, hf.h, bf.h, cvt.h on every arch: 0.5 (nearest
-// even), except Q6_Vsf_vdmpyacc_VsfVhfVhf, which rounds twice (0.5 of the dot product and 0.5 of the sum), and 0 for what
-// is exact: signs, minima and maxima, compares, Wsf_vcvt_Vhf, Wsf_vmpy_VhfVhf, truncations. qfloat: see qf-legacy.h for
-// v73 and v75, qf-ieee.h for v79 and v81.
+// even), except Q6_Vsf_vdmpyacc_VsfVhfVhf, which rounds twice (0.5 of the dot product and 0.5 of the sum), and 0 for
+// what is exact: signs, minima and maxima, compares, Wsf_vcvt_Vhf, Wsf_vmpy_VhfVhf, truncations. For qfloat see
+// qf-legacy.h (v73, v75) and qf-ieee.h (v79, v81).
 #ifndef HEXNPU_EMU_HVX_FLOAT_H
 #define HEXNPU_EMU_HVX_FLOAT_H
 

@@ -108,6 +108,15 @@ HVX_INLINE hvx_i32 hvx_qf_mpy(struct hvx_qf_format f, struct hvx_qf_format from,
     return hvx_qf_result(f, hvx_qf_decode(from, a) * hvx_qf_decode(from, b));
 }
 
+HVX_INLINE hvx_i32 hvx_qf_apply(hvx_qf_op op, struct hvx_qf_format f, hvx_i32 a, hvx_i32 b) {
+    return op(f, a, b);
+}
+
+HVX_INLINE hvx_i32 hvx_qf_apply_product(hvx_qf_product_op op, struct hvx_qf_format f, struct hvx_qf_format from,
+                                        hvx_i32 a, hvx_i32 b) {
+    return op(f, from, a, b);
+}
+
 HVX_INLINE hvx_i32 hvx_qf_to_sf(hvx_i32 v) {
     return (hvx_i32) hvx_qf_decode(HVX_QF32, v);
 }

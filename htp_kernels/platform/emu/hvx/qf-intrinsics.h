@@ -2,23 +2,20 @@
 #ifndef HEXNPU_EMU_HVX_QF_INTRINSICS_H
 #define HEXNPU_EMU_HVX_QF_INTRINSICS_H
 
-typedef hvx_i32 (*hvx_qf_op)(struct hvx_qf_format, hvx_i32, hvx_i32);
-typedef hvx_i32 (*hvx_qf_product_op)(struct hvx_qf_format, struct hvx_qf_format, hvx_i32, hvx_i32);
-
 HVX_INLINE HVX_Vector hvx_qf16_lanes(hvx_qf_op op, HVX_Vector u, HVX_Vector v) {
-    return hvx_join_h((hvx_u32) op(HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
-                      (hvx_u32) op(HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
+    return hvx_join_h((hvx_u32) hvx_qf_apply(op, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
+                      (hvx_u32) hvx_qf_apply(op, HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
 }
 
 HVX_INLINE HVX_Vector hvx_qf16_products(hvx_qf_product_op op, HVX_Vector u, HVX_Vector v) {
-    return hvx_join_h((hvx_u32) op(HVX_QF16, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
-                      (hvx_u32) op(HVX_QF16, HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
+    return hvx_join_h((hvx_u32) hvx_qf_apply_product(op, HVX_QF16, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
+                      (hvx_u32) hvx_qf_apply_product(op, HVX_QF16, HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
 }
 
 // Even lanes to the low vector of the result, odd lanes to the high one.
 HVX_INLINE HVX_VectorPair hvx_qf32_products_of_16(hvx_qf_product_op op, HVX_Vector u, HVX_Vector v) {
-    return HVX_PAIR(op(HVX_QF32, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
-                    op(HVX_QF32, HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
+    return HVX_PAIR(hvx_qf_apply_product(op, HVX_QF32, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
+                    hvx_qf_apply_product(op, HVX_QF32, HVX_QF16, hvx_odd_h(u), hvx_odd_h(v)));
 }
 
 HVX_INLINE HVX_Vector hvx_flip_sf(HVX_Vector v) {
@@ -31,36 +28,36 @@ HVX_INLINE HVX_Vector hvx_flip_hf(HVX_Vector v) {
 
 // qf32 sums.
 HVX_INLINE HVX_Vector Q6_Vqf32_vadd_VsfVsf(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_add_ieee(HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply(hvx_qf_add_ieee, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vadd_Vqf32Vsf(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_add_mix(HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply(hvx_qf_add_mix, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vadd_Vqf32Vqf32(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_add(HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply(hvx_qf_add, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vsub_VsfVsf(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_add_ieee(HVX_QF32, (hvx_i32) Vu, (hvx_i32) hvx_flip_sf(Vv)));
+    return HVX_V(hvx_qf_apply(hvx_qf_add_ieee, HVX_QF32, (hvx_i32) Vu, (hvx_i32) hvx_flip_sf(Vv)));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vsub_Vqf32Vsf(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_add_mix(HVX_QF32, (hvx_i32) Vu, (hvx_i32) hvx_flip_sf(Vv)));
+    return HVX_V(hvx_qf_apply(hvx_qf_add_mix, HVX_QF32, (hvx_i32) Vu, (hvx_i32) hvx_flip_sf(Vv)));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vsub_Vqf32Vqf32(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_sub(HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply(hvx_qf_sub, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 // qf32 products.
 HVX_INLINE HVX_Vector Q6_Vqf32_vmpy_VsfVsf(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_mpy_ieee(HVX_QF32, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply_product(hvx_qf_mpy_ieee, HVX_QF32, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 HVX_INLINE HVX_Vector Q6_Vqf32_vmpy_Vqf32Vqf32(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_V(hvx_qf_mpy(HVX_QF32, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
+    return HVX_V(hvx_qf_apply_product(hvx_qf_mpy, HVX_QF32, HVX_QF32, (hvx_i32) Vu, (hvx_i32) Vv));
 }
 
 HVX_INLINE HVX_VectorPair Q6_Wqf32_vmpy_VhfVhf(HVX_Vector Vu, HVX_Vector Vv) {
