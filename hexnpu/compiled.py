@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,10 @@ from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.fallback import elements, rows, run_on_host
 from hexnpu.fuse import OpNode, fuse
 from hexnpu.graph import Graph, Kind, Tensor
-from hexnpu.memory import Life, align, place
+from hexnpu.placement import Placement
 from hexnpu.plan import op_table
 from hexnpu.planner import PlannedOp
-from hexnpu.store import StoredWeight, WantedWeight, WeightKey
 from hexnpu.tensor import DTYPES, Desc
-from hexnpu.transport import Buffer
 
 if TYPE_CHECKING:
     from hexnpu.session import Session
@@ -55,7 +52,6 @@ class Compiled:
     """What `session.compile` makes of a graph. `ops`: its planned ops; `apart`: the fusions that could not be made."""
 
     def __init__(self, session: Session, graph: Graph) -> None:
-        start = time.perf_counter()
         self.size = graph_size(graph)
         self._session = session
         nodes, self.apart = fuse(graph, session.planner.refusal, session.fusion)
@@ -65,7 +61,7 @@ class Compiled:
         if self.fallbacks and session.strict:
             op = self.fallbacks[0]
             raise StrictError(f"{op} of {_operands(op.node)} cannot run on the NPU: {op.reason}")
-        memory = _Memory(session, graph, self.ops)
+        memory = Placement(session.store, session.alloc, graph, self.ops)
         self._weights = memory.weights
         self.compute_bytes = memory.compute_bytes
         self._io = memory.io
@@ -74,7 +70,6 @@ class Compiled:
         self.outputs = [_port(name, memory.placed(t)) for name, t in graph.outputs.items()]
         self.steps = _steps(self.ops, memory.placed, session.max_map_bytes)
         self.n_batches = sum(isinstance(s, Batch) for s in self.steps)
-        self.compile_us = (time.perf_counter() - start) * 1e6
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """One run; gives a copy of each output."""
@@ -118,9 +113,9 @@ class Compiled:
         return a
 
 
-def graph_size(graph: Graph) -> tuple[int, int]:
+def graph_size(graph: Graph) -> tuple[int, int, int]:
     """Changes when something was added to the graph."""
-    return len(graph.nodes), len(graph.outputs)
+    return len(graph.nodes), len(graph.inputs), len(graph.outputs)
 
 
 def _operands(node: OpNode) -> str:
@@ -135,83 +130,6 @@ def _port(name: str, placed: Placed) -> Port:
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]
     return Port(name, placed, memory, shape)
-
-
-class _Memory:
-    """Where every tensor of the graph lies."""
-
-    def __init__(self, session: Session, graph: Graph, ops: Sequence[PlannedOp]) -> None:
-        self._wanted: dict[tuple[int, int], WeightKey] = {}
-        wanted = []
-        outputs = [t for t in graph.outputs.values()]
-        for op in ops:
-            if op.plan is not None:
-                for t, desc in zip(op.node.src, op.spec.src, strict=True):
-                    if t is not None and desc is not None and t.root.kind is Kind.WEIGHT:
-                        wanted.append(WantedWeight(t.root, desc if t.root is t else t.root.desc, op.node.op))
-        wanted += [WantedWeight(t.root, t.root.desc, "") for t in outputs if t.root.kind is Kind.WEIGHT]
-        self.weights: dict[WeightKey, StoredWeight] = session.store.weights(wanted)
-        self._states = session.store.states(list(graph.states.values()))
-        self._roots: dict[int, tuple[Buffer, int]] = {}
-        self._place_io(session, graph)
-        self._place_results(session, ops)
-        self._placed: dict[int, Placed] = {}
-
-    def _place_io(self, session: Session, graph: Graph) -> None:
-        roots = {id(t): t for t in graph.inputs.values()}
-        n_inputs = len(roots)
-        roots |= {id(t.root): t.root for t in graph.outputs.values() if t.root.kind is Kind.RESULT}
-        offset, offsets = 0, []
-        for i, t in enumerate(roots.values()):
-            if i == n_inputs:
-                self.input_bytes = offset
-            offsets.append(offset)
-            offset = align(offset + t.desc.span_bytes)
-        if n_inputs == len(roots):
-            self.input_bytes = offset
-        self.io = session.alloc(max(offset, 1))
-        for key, at in zip(roots, offsets, strict=True):
-            self._roots[key] = (self.io, at)
-
-    def _place_results(self, session: Session, ops: Sequence[PlannedOp]) -> None:
-        births: dict[int, tuple[Tensor, int]] = {}
-        deaths: dict[int, int] = {}
-        for step, op in enumerate(ops):
-            for t in op.node.dst:
-                if t.kind is Kind.RESULT and id(t) not in self._roots:
-                    births[id(t)] = (t, step)
-                    deaths[id(t)] = step
-            for s in op.node.src:
-                if s is not None and id(s.root) in deaths:
-                    deaths[id(s.root)] = step
-        lives = [Life(t.desc.span_bytes, step, deaths[key]) for key, (t, step) in births.items()]
-        offsets, self.compute_bytes = place(lives)
-        self._compute = session.store.compute(self.compute_bytes) if lives else None
-        for key, offset in zip(births, offsets, strict=True):
-            assert self._compute is not None
-            self._roots[key] = (self._compute, offset)
-
-    def placed(self, t: Tensor, desc: Desc | None = None) -> Placed:
-        """The place of a tensor; of a weight, in the form of `desc`."""
-        root = t.root
-        if root.kind is Kind.WEIGHT:
-            stored = self.weights[(root.name, id(root.source), int((desc or t.desc).type))].placed
-            if root is t:
-                return stored
-        else:
-            known = self._placed.get(id(t))
-            if known is not None:
-                return known
-        if root.kind is Kind.WEIGHT:
-            buffer, offset, flags = stored.buffer, stored.offset, stored.flags
-        elif root.kind is Kind.STATE:
-            state = self._states[root.name]
-            buffer, offset, flags = state.buffer, state.offset, 0
-        else:
-            buffer, offset = self._roots[id(root)]
-            flags = 0
-        result = self._placed[id(t)] = Placed(t.desc, buffer, offset + t.offset, flags)
-        return result
 
 
 Places = Callable[[Tensor, "Desc | None"], Placed]

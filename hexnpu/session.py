@@ -19,7 +19,7 @@ from hexnpu.graph import Graph
 from hexnpu.plan.base import Device
 from hexnpu.planner import Planner
 from hexnpu.profile_lines import ProfileLog
-from hexnpu.store import Store
+from hexnpu.store import MemoryUse, Store
 from hexnpu.transport import Buffer, Connection, connect
 from hexnpu.wire import ProfileMode
 
@@ -173,6 +173,11 @@ class Session:
         """Frees what was made of a graph; weights and states stay while another graph uses them."""
         graph.compiled.pop(id(self), None)
         self._graphs.discard(graph)
+
+    @property
+    def memory(self) -> MemoryUse:
+        """Bytes allocated for weights, states and intermediates."""
+        return self.store.use()
 
     def clear_states(self) -> None:
         """Zeroes every state (KV caches)."""

@@ -48,6 +48,15 @@ class WantedWeight:
         return (self.tensor.name, id(self.tensor.source), int(self.desc.type))
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes of a session's buffers."""
+
+    weight_bytes: int
+    state_bytes: int
+    compute_bytes: int
+
+
 class Store:
     """The shared memory of one session."""
 
@@ -79,6 +88,13 @@ class Store:
         for t, (buffer, offset) in zip(new, self._pack([t.desc.span_bytes for t in new]), strict=True):
             self._states[t.name] = Placed(t.desc, buffer, offset)
         return {t.name: self._states[t.name] for t in wanted}
+
+    def use(self) -> MemoryUse:
+        """What is allocated now. A buffer of weights stays whole while one of them is used."""
+        weights = {w.placed.buffer.handle: w.placed.buffer.bytes for w in list(self._weights.values())}
+        states = {p.buffer.handle: p.buffer.bytes for p in self._states.values()}
+        compute = [b.bytes for ref in self._compute if (b := ref()) is not None]
+        return MemoryUse(sum(weights.values()), sum(states.values()), sum(compute))
 
     def clear_states(self) -> None:
         """Zeroes every state."""

@@ -129,8 +129,12 @@ def test_a_graph_that_grew_is_compiled_again(session: Session) -> None:
 
 def test_an_empty_tensor_is_no_work(session: Session) -> None:
     g = Graph()
-    g.output(g.scale(g.input("x", (64, 0)), 2.0), "y")
-    assert session.run(g, {"x": np.zeros((0, 64), np.float32)})["y"].shape == (0, 64)
+    x = g.scale(g.input("x", (64, 0)), 2.0)
+    g.output(g.scale(x, 2.0), "y")
+    g.output(g.mul_mat(g.transpose(x), g.transpose(g.scale(x, 3.0))), "z")  # a sum over nothing
+    result = session.run(g, {"x": np.zeros((0, 64), np.float32)})
+    assert result["y"].shape == (0, 64)
+    assert result["z"].shape == (64, 64) and not result["z"].any()
 
 
 # Bad input
@@ -215,6 +219,15 @@ def test_replays_leave_nothing_behind(session: Session) -> None:
     for _ in range(50):
         session.run(graph, {"x": x})
     assert len(gc.get_objects()) - before < 20 and n_buffers(session) == buffers
+
+
+def test_memory_is_counted() -> None:
+    with hexnpu.open() as s:
+        g = ffn(ffn_weights())
+        kv(g, 2)
+        compiled = s.compile(g)
+        assert s.memory.state_bytes == 64 * 8 * 2 and s.memory.compute_bytes == compiled.compute_bytes > 0
+        assert s.memory.weight_bytes >= 4 * (64 + 3 * 64 * 96)
 
 
 def test_the_compute_buffer_is_reused() -> None:
@@ -446,6 +459,23 @@ def test_a_silent_server_is_given_up() -> None:
     with pytest.raises(SessionLost, match="no answer"):
         s.connection.stats()
     assert is_gone(pid)
+
+
+def test_an_interrupted_request_ends_the_session() -> None:
+    # The answer that is still on its way must not be taken for that of the next request.
+    s = hexnpu.open()
+    pid = server_of(s)
+
+    class Interrupting:
+        def sendall(self, data: bytes) -> None:
+            raise KeyboardInterrupt
+
+    s.connection._sock = Interrupting()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        s.connection.stats()
+    assert is_gone(pid)
+    with pytest.raises(SessionLost, match="a request was interrupted; open a new session"):
+        s.connection.stats()
 
 
 @pytest.mark.parametrize("how", ["close", "forgotten"])

@@ -9,7 +9,8 @@ from hexnpu import native
 from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.native import DEFAULT_ARCH, Target
 from hexnpu.transport import child
-from hexnpu.transport.connection import Buffer, Connection
+from hexnpu.transport.buffer import Buffer
+from hexnpu.transport.connection import Connection
 
 __all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
 

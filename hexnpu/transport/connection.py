@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import mmap
 import os
 import socket
 import threading
@@ -18,15 +17,13 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hexnpu import wire
 from hexnpu.errors import DeviceError, SessionLost
+from hexnpu.transport.buffer import Buffer
 from hexnpu.wire import FrameType, Status
 
 REPLY_TIMEOUT_S = 300.0
-# Data travels in frames of at most this size where memory is not shared.
-CHUNK_BYTES = 64 << 20
 # The sanitizers' own words, or those of the server about a crash; the rest of stderr is context.
 _TELLING = ("ERROR:", "runtime error:", "WARNING: ThreadSanitizer", "htp-server:")
 
@@ -131,7 +128,7 @@ class Connection:
                 FrameType.ALLOC, self._frame(FrameType.ALLOC, session, tag, (body.tobytes(),)), tag, share, doing
             )
         handle = int(np.frombuffer(reply, wire.BUFFER_REF, count=1)["handle"][0])
-        return Buffer(self, session, handle, n_bytes, fd)
+        return Buffer(self, session, handle, n_bytes, fd, self._garbage)
 
     def profile(self, session: int, mode: int, pmu: tuple[int, ...] = ()) -> None:
         body = np.zeros(1, wire.PROFILE_SET)
@@ -172,19 +169,11 @@ class Connection:
         """Sends the parts of a frame, gives (session, payload, descriptor) of the reply."""
         if self._dead:
             raise SessionLost(f"{self.name}: {self._dead}; open a new session")
-        fds: list[int] = []
+        fd: int | None = None
         try:
             for part in parts:
                 self._sock.sendall(part)
-            view = memoryview(self._header)
-            at = 0
-            if want_fd:
-                first, fds, _, _ = socket.recv_fds(self._sock, len(view), 1)
-                at = len(first)
-                view[:at] = first
-                if not first:
-                    raise ConnectionResetError
-            self._receive(view[at:])
+            fd = self._receive_header(want_fd)
             magic, version, got, session, status, got_tag, size = wire.PACK_FRAME.unpack(self._header)
             if (magic, version) != (wire.FRAME_MAGIC, wire.FRAME_VERSION) or size > wire.MAX_FRAME_BYTES:
                 raise ConnectionError("it answered with something that is no frame")
@@ -194,18 +183,38 @@ class Connection:
             self._die(f"no answer for {self.reply_timeout_s:.0f} s", doing)
         except OSError as error:
             self._die(str(error) if error.args and not error.errno else self._server.obituary(), doing)
-        if status != Status.OK:
-            for fd in fds:
-                os.close(fd)
-            sentence = payload.decode("utf-8", "replace").strip("\0\n ")
-            if got == FrameType.ERROR:
-                self._die(f"the server could not read the frame: {sentence}", doing)
-            if type == FrameType.SUBMIT and status == Status.INTERNAL_ERR:
-                raise self._lost(sentence, doing)  # the session's process died; the server and its other sessions live
-            raise DeviceError(f"{self.name}: {sentence or _status_name(status)}")
-        if got != type | wire.REPLY or got_tag != tag:
+        except BaseException:
+            # Ctrl-C, say: the reply would be taken for that of the next request.
+            self._dead = "a request was interrupted"
+            self.close()
+            raise
+        if status == Status.OK and got == type | wire.REPLY and got_tag == tag:
+            return session, payload, fd
+        if fd is not None:
+            os.close(fd)
+        if status == Status.OK:
             self._die(f"it answered frame {tag} with type {got:#x}, tag {got_tag}", doing)
-        return session, payload, fds[0] if fds else None
+        return self._refused(type, got, status, payload.decode("utf-8", "replace").strip("\0\n "), doing)
+
+    def _refused(self, type: FrameType, got: int, status: int, sentence: str, doing: Doing) -> NoReturn:
+        if got == FrameType.ERROR:
+            self._die(f"the server could not read the frame: {sentence}", doing)
+        if type == FrameType.SUBMIT and status == Status.INTERNAL_ERR:
+            raise self._lost(sentence, doing)  # the session's process died; the server and its other sessions live
+        raise DeviceError(f"{self.name}: {sentence or _status_name(status)}")
+
+    def _receive_header(self, want_fd: bool) -> int | None:
+        """Fills the header; gives the file descriptor that came with it."""
+        view = memoryview(self._header)
+        if not want_fd:
+            self._receive(view)
+            return None
+        first, fds, _, _ = socket.recv_fds(self._sock, len(view), 1)
+        view[: len(first)] = first
+        if not first:
+            raise ConnectionResetError
+        self._receive(view[len(first) :])
+        return fds[0] if fds else None
 
     def _receive(self, view: memoryview) -> None:
         while view:
@@ -250,78 +259,6 @@ class Connection:
         if self._dead is None:
             self._dead = "the session was closed"
         self._finalizer()
-
-
-class Buffer:
-    """Memory that an NPU session can map. `view` is the memory itself where it is shared, otherwise a copy on this
-    side that `flush` sends and `fetch` brings. Freed when the last reference goes."""
-
-    def __init__(self, connection: Connection, session: int, handle: int, n_bytes: int, fd: int | None) -> None:
-        self.handle = handle
-        self.bytes = n_bytes
-        self.shared = fd is not None
-        self._fd = -1 if fd is None else fd
-        self._connection = connection
-        self._session = session
-        self._view: npt.NDArray[np.uint8] | None = None
-        weakref.finalize(self, _let_go, fd, connection._garbage, handle).atexit = False
-
-    @property
-    def view(self) -> npt.NDArray[np.uint8]:
-        if self._view is None:
-            if self.shared:
-                self._view = np.frombuffer(mmap.mmap(self._fd, self.bytes), np.uint8)
-            else:
-                self._view = np.zeros(self.bytes, np.uint8)
-        return self._view
-
-    def write(self, offset: int, data: npt.NDArray[np.uint8]) -> None:
-        """Puts bytes into the buffer without keeping a copy on this side."""
-        if self.shared:
-            # Not through a mapping: weights would stay in this process's memory, and a full disk would be a SIGBUS.
-            rest = np.ascontiguousarray(data).data
-            while len(rest):
-                n = os.pwrite(self._fd, rest, offset)
-                rest, offset = rest[n:], offset + n
-            return
-        for at in range(0, data.size, CHUNK_BYTES):
-            part = np.ascontiguousarray(data[at : at + CHUNK_BYTES])
-            head = self._range(offset + at, part.size)
-            self._connection.request(FrameType.WRITE, head, part.data, session=self._session, doing="writing a buffer")
-
-    def flush(self, offset: int, n_bytes: int) -> None:
-        """Makes what was written to `view` visible to the server; nothing to do where memory is shared."""
-        if not self.shared and n_bytes:
-            self.write(offset, self.view[offset : offset + n_bytes])
-
-    def fetch(self, offset: int, n_bytes: int) -> None:
-        """Brings what the server wrote into `view`; nothing to do where memory is shared."""
-        if self.shared:
-            return
-        for at in range(offset, offset + n_bytes, CHUNK_BYTES):
-            size = min(CHUNK_BYTES, offset + n_bytes - at)
-            data = self._connection.request(
-                FrameType.READ, self._range(at, size), session=self._session, doing="reading a buffer"
-            )
-            self.view[at : at + size] = np.frombuffer(data, np.uint8)
-
-    def load(self, offset: int, path: str, file_offset: int, n_bytes: int) -> None:
-        """Brings a range of a file on the device's own file system into the buffer."""
-        body = np.zeros(1, wire.LOAD)
-        name = path.encode()
-        body[0] = (self.handle, len(name), offset, file_offset, n_bytes)
-        self._connection.request(FrameType.LOAD, body.tobytes(), name, session=self._session, doing=f"loading {path}")
-
-    def _range(self, offset: int, n_bytes: int) -> bytes:
-        body = np.zeros(1, wire.RANGE)
-        body[0] = (self.handle, 0, offset, n_bytes)
-        return body.tobytes()
-
-
-def _let_go(fd: int | None, garbage: list[int], handle: int) -> None:
-    if fd is not None:
-        os.close(fd)
-    garbage.append(handle)
 
 
 def _end(sock: socket.socket, server: Server) -> None:
