@@ -24,7 +24,8 @@ from hexnpu.profile.table import Column, markdown, plain
 
 SCHEMA = "hexnpu-audit/1"
 _ANSWER = re.compile(
-    rb"supports-op[ \t]+(?P<text>.*?)[ \t]*(?P<sep>[|:])[ \t]*(?P<answer>yes|no)\b[ \t:,(|-]*(?P<why>[^)\r\n]*)\)?[ \t]*$"
+    rb"supports-op[ \t]+(?P<text>.*?)[ \t]*(?P<sep>[|:])[ \t]*(?P<answer>yes|no)\b"
+    rb"[ \t:,(|-]*(?P<why>[^)\r\n]*)\)?[ \t]*$"
 )
 _SPLIT = re.compile(rb"## SPLIT #(\d+): (\S+) # (\d+) inputs")
 _NODE = re.compile(rb"node #[ ]*(\d+) \([ ]*([A-Za-z0-9_]+)\):[ ]*(.*?) \([ ]*[0-9]+[KM]?\) \[[ ]*([^\s\]]+)[^\]]*\]")

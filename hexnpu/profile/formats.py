@@ -38,6 +38,7 @@ def to_json(report: Report, top: int) -> str:
             "steps": section.steps,
             "tokens": section.tokens,
             "total_usec": section.total_usec,
+            "wall_usec": section.wall_usec,
             "rows": [_row(report, row) for row in _shown(section, top)],
         }
         for section in report.sections

@@ -67,7 +67,7 @@ class Row:
 
 @dataclass
 class Section:
-    """All rows of one phase (of one device if split). total_usec is the sum over the rows."""
+    """All rows of one phase (of one device if split). total_usec: the sum over the rows, all devices together."""
 
     phase: str
     device: str | None
@@ -76,6 +76,7 @@ class Section:
     batches: int
     steps: int
     tokens: int
+    wall_usec: float  # from its first batch to the end of its last, on the common axis
 
 
 @dataclass
@@ -197,7 +198,8 @@ def _section(
     one_device = line.batches.device[in_batch] == line.batches.device[in_batch][:1]
     _, first = np.unique(ids[one_device], return_index=True)
     tokens = int(steps.batch_tokens[in_batch][one_device][first].sum())
-    return Section("", None, rows, total, int(in_batch.sum()), len(first), tokens)
+    wall = float(line.batches.end_ns[in_batch].max() - line.batches.begin_ns[in_batch].min()) / 1000.0
+    return Section("", None, rows, total, int(in_batch.sum()), len(first), tokens, wall)
 
 
 def _op_rows(line: Timeline, ops: I64, shape: Shape) -> list[Row]:

@@ -160,9 +160,10 @@ def section_title(section: Section) -> str:
         parts.append(f"{section.steps:,} step{'s' * (section.steps != 1)}")
     if section.tokens:
         parts.append(f"{section.tokens:,} token{'s' * (section.tokens != 1)}")
-    parts.append(milliseconds(section.total_usec))
-    if section.phase == "decode" and section.steps:
-        parts.append(f"{milliseconds(section.total_usec / section.steps)} a step")
+    parts.append(f"{milliseconds(section.total_usec)} device time")
+    parts.append(f"{milliseconds(section.wall_usec)} from first to last")
+    if section.phase == "decode" and section.steps > 1:
+        parts.append(f"{milliseconds(section.wall_usec / section.steps)} a step")
     return " · ".join(parts)
 
 
