@@ -18,10 +18,10 @@ COMMANDS = {
     "generate": ("hexnpu.cli.generate", "generate"),
     "plan": ("hexnpu.cli.plan", "plan"),
     "ops": ("hexnpu.cli.ops", "ops"),
-    #"profile": ("hexnpu.cli.profile", "profile"),
-    #"compare": ("hexnpu.cli.compare", "compare"),
-    #"audit": ("hexnpu.cli.audit", "audit"),
-    #"trace": ("hexnpu.cli.trace", "trace"),
+    "profile": ("hexnpu.cli.profile", "profile"),
+    "compare": ("hexnpu.cli.compare", "compare"),
+    "audit": ("hexnpu.cli.audit", "audit"),
+    "trace": ("hexnpu.cli.trace", "trace"),
 }
 
 
