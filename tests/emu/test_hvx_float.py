@@ -71,6 +71,7 @@ FROM_81 = {
     **{f"Q6_Vqf32_v{op}_V{of}": "V:V" for op in ("neg", "abs") for of in ("qf32", "sf")},
     **{f"Q6_Vqf16_v{op}_V{of}": "V:V" for op in ("neg", "abs") for of in ("qf16", "hf")},
     "Q6_Vqf32_vsub_VsfVqf32": "V:VV", "Q6_Vqf16_vsub_VhfVqf16": "V:VV",
+    "Q6_Vbf_equals_Wqf32": "V:W", "Q6_Vw_vilog2_Vsf": "V:V", "Q6_Vw_vilog2_Vqf32": "V:V",
 }  # fmt: skip
 
 
@@ -472,6 +473,21 @@ def test_qfloat_by_scalar_and_sign(programs: Callable[[int], LaneProgram]) -> No
         assert (run(f"Q6_V{q}_vneg_V{q}", plain) == negative).all()
         assert (run(f"Q6_V{q}_vabs_V{q}", plain) == run(f"Q6_V{q}_vabs_V{i}", v)).all()
         assert (run(f"Q6_V{q}_vsub_V{i}V{q}", z, plain) == run(f"Q6_V{q}_vsub_V{i}V{i}", z, v)).all()
+
+
+def test_exponents_and_bf16_from_qfloat(programs: Callable[[int], LaneProgram]) -> None:
+    run = programs(81).run
+    a, b = sf_lanes()
+    x = np.abs(a.view(np.float32).astype(np.float64))
+    with np.errstate(all="ignore"):
+        want = np.frexp(x)[1].astype(np.int64) - 1
+    want = np.select([x == 0, np.isinf(x), np.isnan(x)], [-(2**31), 2**31 - 2, 2**31 - 1], want)
+    assert (run("Q6_Vw_vilog2_Vsf", a).view(np.int32).ravel() == want).all()
+    qa, qb = run("Q6_Vqf32_equals_Vsf", a), run("Q6_Vqf32_equals_Vsf", b)
+    assert (run("Q6_Vw_vilog2_Vqf32", qa).view(np.int32).ravel() == want).all()
+    through = [run("Q6_Vsf_equals_Vqf32", q) for q in (qa, qb)]
+    direct = run("Q6_Vbf_vcvt_VsfVsf", *through)
+    assert (run("Q6_Vbf_equals_Wqf32", np.concatenate([qa, qb], axis=1)) == direct).all()
 
 
 @pytest.mark.slow

@@ -1,6 +1,11 @@
 // The qfloat intrinsics, over either model. A qf16 vector is computed as its even and its odd lanes.
+//
+// Left out, so that they do not compile: the f8 instructions, vilog2 of halves, and the moves of the extension bits
+// (vgetqfext, vsetqfext), which this layout does not have.
 #ifndef HEXNPU_EMU_HVX_QF_INTRINSICS_H
 #define HEXNPU_EMU_HVX_QF_INTRINSICS_H
+
+#include "bf.h"
 
 HVX_INLINE HVX_Vector hvx_qf16_lanes(hvx_qf_op op, HVX_Vector u, HVX_Vector v) {
     return hvx_join_h((hvx_u32) hvx_qf_apply(op, HVX_QF16, hvx_even_h(u), hvx_even_h(v)),
@@ -199,6 +204,25 @@ HVX_INLINE HVX_Vector Q6_Vqf32_vsub_VsfVqf32(HVX_Vector Vu, HVX_Vector Vv) {
 
 HVX_INLINE HVX_Vector Q6_Vqf16_vsub_VhfVqf16(HVX_Vector Vu, HVX_Vector Vv) {
     return Q6_Vqf16_vadd_Vqf16Vhf(Q6_Vqf16_vneg_Vqf16(Vv), Vu);
+}
+
+// The low vector to the even lanes, the high one to the odd lanes.
+HVX_INLINE HVX_Vector Q6_Vbf_equals_Wqf32(HVX_VectorPair Vuu) {
+    return Q6_Vbf_vcvt_VsfVsf(Q6_Vsf_equals_Vqf32(Q6_V_lo_W(Vuu)), Q6_Vsf_equals_Vqf32(Q6_V_hi_W(Vuu)));
+}
+
+// floor(log2 |x|); of zero the least word, of NaN the greatest, of infinity the greatest but one.
+HVX_INLINE HVX_Vector Q6_Vw_vilog2_Vsf(HVX_Vector Vu) {
+    hvx_i32 size = (hvx_i32) Vu & 0x7fffffff, field = size >> 23, subnormal = field == 0;
+    hvx_i32 units = (hvx_i32) __builtin_convertvector(size, hvx_f32) >> 23; // of a subnormal's 2^-149
+    hvx_i32 log2 = hvx_pick_w(subnormal, units - (127 + 149), field - 127);
+    log2 = hvx_pick_w(size == 0, (hvx_i32){0} + INT32_MIN, log2);
+    log2 = hvx_pick_w(size == 0x7f800000, (hvx_i32){0} + (INT32_MAX - 1), log2);
+    return HVX_V(hvx_pick_w(size > 0x7f800000, (hvx_i32){0} + INT32_MAX, log2));
+}
+
+HVX_INLINE HVX_Vector Q6_Vw_vilog2_Vqf32(HVX_Vector Vu) {
+    return Q6_Vw_vilog2_Vsf(Q6_Vsf_equals_Vqf32(Vu));
 }
 #endif
 

@@ -25,6 +25,10 @@ HVX_INLINE HVX_Vector Q6_Vsf_vabs_Vsf(HVX_Vector Vu) {
     return HVX_V((hvx_u32) Vu & 0x7fffffffu);
 }
 
+HVX_INLINE HVX_Vector Q6_Vw_vfmv_Vw(HVX_Vector Vu) {
+    return Vu;
+}
+
 // IEEE maximum and minimum: NaN when either is NaN, +0 above -0.
 HVX_INLINE HVX_Vector Q6_Vsf_vfmax_VsfVsf(HVX_Vector Vu, HVX_Vector Vv) {
     HVX_Vector larger = hvx_pick(hvx_sf_after(Vu, Vv), Vu, Vv);
