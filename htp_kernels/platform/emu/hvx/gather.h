@@ -1,6 +1,6 @@
-// Gather and scatter in VTCM. The region is [Rt, Rt + Mu]: an element that does not lie wholly in it (an offset past the
-// end, or a negative one, which is a large unsigned one) is dropped, and a dropped or masked element of a gather leaves
-// its place in the destination as it was. Addresses are 32 bits: all memory of the NPU lies below 4 GiB.
+// Gather and scatter in VTCM. The region is [Rt, Rt + Mu]: an element that does not lie wholly in it (an offset past
+// the end, or a negative one, which is a large unsigned one) is dropped, and a dropped or masked element of a gather
+// leaves its place in the destination as it was. Addresses are 32 bits: all memory of the NPU lies below 4 GiB.
 #ifndef HEXNPU_EMU_HVX_GATHER_H
 #define HEXNPU_EMU_HVX_GATHER_H
 

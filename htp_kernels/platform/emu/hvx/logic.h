@@ -108,10 +108,9 @@ HVX_INLINE HVX_VectorPair Q6_W_vswap_QVV(HVX_VectorPred Qt, HVX_Vector Vu, HVX_V
 
 // prefixsum: how many bits of the predicate are set up to and including a lane's last byte.
 HVX_INLINE hvx_u8 hvx_shift_up_bytes(hvx_u8 v, int n) {
-    const hvx_u8 source = (hvx_u8) (HVX_BYTE_NUMBERS - (int8_t) n);
     hvx_u8 out;
     for (int i = 0; i < 128; i++) {
-        out[i] = i < n ? 0 : v[source[i]];
+        out[i] = i < n ? 0 : v[i - n];
     }
     return out;
 }

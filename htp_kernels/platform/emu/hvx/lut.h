@@ -1,5 +1,5 @@
 // Table look-ups. A byte index hits when its top bits equal R's low ones; a miss gives 0. Bit 1 of R picks the odd
-// elements of the table, which is also bit 6 of the index in the plain forms.
+// elements of the table.
 #ifndef HEXNPU_EMU_HVX_LUT_H
 #define HEXNPU_EMU_HVX_LUT_H
 

@@ -10,7 +10,8 @@
 // Even and odd products to a pair of twice the lane size: even ones to the low vector.
 
 HVX_INLINE HVX_VectorPair Q6_Wh_vmpy_VbVb(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_PAIR((hvx_u16) hvx_even_b(Vu) * (hvx_u16) hvx_even_b(Vv), (hvx_u16) hvx_odd_b(Vu) * (hvx_u16) hvx_odd_b(Vv));
+    return HVX_PAIR((hvx_u16) hvx_even_b(Vu) * (hvx_u16) hvx_even_b(Vv),
+        (hvx_u16) hvx_odd_b(Vu) * (hvx_u16) hvx_odd_b(Vv));
 }
 
 HVX_INLINE HVX_VectorPair Q6_Wh_vmpyacc_WhVbVb(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {
@@ -50,7 +51,8 @@ HVX_INLINE HVX_VectorPair Q6_Wuh_vmpyacc_WuhVubRub(HVX_VectorPair Vxx, HVX_Vecto
 }
 
 HVX_INLINE HVX_VectorPair Q6_Ww_vmpy_VhVh(HVX_Vector Vu, HVX_Vector Vv) {
-    return HVX_PAIR((hvx_u32) hvx_even_h(Vu) * (hvx_u32) hvx_even_h(Vv), (hvx_u32) hvx_odd_h(Vu) * (hvx_u32) hvx_odd_h(Vv));
+    return HVX_PAIR((hvx_u32) hvx_even_h(Vu) * (hvx_u32) hvx_even_h(Vv),
+        (hvx_u32) hvx_odd_h(Vu) * (hvx_u32) hvx_odd_h(Vv));
 }
 
 HVX_INLINE HVX_VectorPair Q6_Ww_vmpyacc_WwVhVh(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {

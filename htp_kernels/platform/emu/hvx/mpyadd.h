@@ -31,8 +31,10 @@ HVX_INLINE HVX_VectorPair Q6_Wh_vmpaacc_WhWubRub(HVX_VectorPair Vxx, HVX_VectorP
 
 HVX_INLINE HVX_VectorPair Q6_Ww_vmpa_WhRb(HVX_VectorPair Vuu, Word32 Rt) {
     HVX_Vector u0 = Q6_V_lo_W(Vuu), u1 = Q6_V_hi_W(Vuu);
-    hvx_u32 even = (hvx_u32) hvx_even_h(u0) * (uint32_t) hvx_r_b(Rt, 0) + (hvx_u32) hvx_even_h(u1) * (uint32_t) hvx_r_b(Rt, 1);
-    hvx_u32 odd = (hvx_u32) hvx_odd_h(u0) * (uint32_t) hvx_r_b(Rt, 2) + (hvx_u32) hvx_odd_h(u1) * (uint32_t) hvx_r_b(Rt, 3);
+    hvx_u32 even = (hvx_u32) hvx_even_h(u0) * (uint32_t) hvx_r_b(Rt, 0)
+        + (hvx_u32) hvx_even_h(u1) * (uint32_t) hvx_r_b(Rt, 1);
+    hvx_u32 odd = (hvx_u32) hvx_odd_h(u0) * (uint32_t) hvx_r_b(Rt, 2)
+        + (hvx_u32) hvx_odd_h(u1) * (uint32_t) hvx_r_b(Rt, 3);
     return HVX_PAIR(even, odd);
 }
 
@@ -110,11 +112,6 @@ HVX_INLINE HVX_Vector hvx_slide_h(HVX_VectorPair Vuu) {
     return hvx_join_h((hvx_u32) Q6_V_lo_W(Vuu) >> 16, (hvx_u32) Q6_V_hi_W(Vuu));
 }
 
-// The scalar's bytes 0 and 1 for even words, 2 and 3 for odd words, as halfwords.
-HVX_INLINE HVX_Vector hvx_r_byte_pairs(Word32 Rt) {
-    return HVX_V(hvx_r_bytes_h(Rt));
-}
-
 HVX_INLINE HVX_VectorPair Q6_Wh_vdmpyacc_WhWubRb(HVX_VectorPair Vxx, HVX_VectorPair Vuu, Word32 Rt) {
     HVX_Vector low = Q6_Vh_vdmpyacc_VhVubRb(Q6_V_lo_W(Vxx), Q6_V_lo_W(Vuu), Rt);
     return HVX_PAIR(low, Q6_Vh_vdmpyacc_VhVubRb(Q6_V_hi_W(Vxx), hvx_slide_b(Vuu), Rt));
@@ -125,7 +122,7 @@ HVX_INLINE HVX_VectorPair Q6_Wh_vdmpy_WubRb(HVX_VectorPair Vuu, Word32 Rt) {
 }
 
 HVX_INLINE HVX_Vector Q6_Vw_vdmpyacc_VwVhRb(HVX_Vector Vx, HVX_Vector Vu, Word32 Rt) {
-    HVX_Vector r = hvx_r_byte_pairs(Rt);
+    HVX_Vector r = HVX_V(hvx_r_bytes_h(Rt));
     hvx_i32 sum = hvx_even_h(Vu) * hvx_even_h(r) + hvx_odd_h(Vu) * hvx_odd_h(r);
     return HVX_V((hvx_u32) Vx + (hvx_u32) sum);
 }
@@ -243,7 +240,8 @@ HVX_INLINE hvx_u32 hvx_dot3(const hvx_u32 bytes[3], HVX_Vector row) {
 }
 
 // Even immediates sum both rows into the high result, odd ones into the low result.
-HVX_INLINE HVX_VectorPair hvx_six_products(const hvx_u32 upper[3], const hvx_u32 lower[3], HVX_VectorPair Vvv, int odd) {
+HVX_INLINE HVX_VectorPair hvx_six_products(
+    const hvx_u32 upper[3], const hvx_u32 lower[3], HVX_VectorPair Vvv, int odd) {
     HVX_Vector row0 = Q6_V_lo_W(Vvv), row1 = Q6_V_hi_W(Vvv);
     hvx_u32 both = hvx_dot3(upper, row1) + hvx_dot3(lower, row0);
     return odd ? HVX_PAIR(both, hvx_dot3(upper, row0)) : HVX_PAIR(hvx_dot3(lower, row1), both);
@@ -253,7 +251,8 @@ HVX_INLINE HVX_VectorPair Q6_Ww_v6mpy_WubWbI_v(HVX_VectorPair Vuu, HVX_VectorPai
     HVX_Vector u0 = Q6_V_lo_W(Vuu), u1 = Q6_V_hi_W(Vuu);
     int shift = Iu2 < 2;
     HVX_Vector middle = shift ? u1 : u0, last = u1;
-    const hvx_u32 upper[3] = {hvx_ub_of_w(u0, 2 + shift), hvx_ub_of_w(middle, shift ? 2 : 3), hvx_ub_of_w(last, 2 + shift)};
+    const hvx_u32 upper[3] = {hvx_ub_of_w(u0, 2 + shift), hvx_ub_of_w(middle, shift ? 2 : 3),
+                              hvx_ub_of_w(last, 2 + shift)};
     const hvx_u32 lower[3] = {hvx_ub_of_w(u0, shift), hvx_ub_of_w(middle, shift ? 0 : 1), hvx_ub_of_w(last, shift)};
     return hvx_six_products(upper, lower, Vvv, Iu2 & 1);
 }
