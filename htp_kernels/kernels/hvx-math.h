@@ -5,4 +5,3 @@
 #include "hvx-exp.h"
 #include "hvx-inverse.h"
 #include "hvx-sigmoid.h"
-#include "hvx-trig.h"
