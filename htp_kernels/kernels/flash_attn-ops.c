@@ -172,14 +172,21 @@ static void fa_unit_end(struct fa_thread *t, const struct fa_unit *u) {
 
 /* ---- a step ---- */
 
+/* Whether so many rows use a block that it is worth turning it into floats first. */
+static bool fa_is_wide(const struct fa_step *s) {
+    return s->unit.n_rows > 2 * FA_GROUP;
+}
+
 static void fa_scores(struct fa_thread *t, const struct fa_step *s) {
     const struct fa *p = t->p;
+    bool wide = fa_is_wide(s);
     float q[FA_GROUP * FA_MAX_DIMS] __attribute__((aligned(HVX_BYTES)));
     for (uint32_t r = 0; r < s->unit.n_rows; r += FA_GROUP) {
         uint32_t n_rows = hex_min(FA_GROUP, s->unit.n_rows - r);
         fa_fetch(q, FA_MAX_DIMS, t->qf + (size_t) r * p->q_wide, p->q_wide, n_rows, p->dk);
         struct fa_product product = {
-            .weight = q, .weight_pitch = FA_MAX_DIMS, .matrix = t->kt, .matrix_pitch = FA_BLOCK * 4, .n_terms = p->dk,
+            .weight = q, .weight_pitch = FA_MAX_DIMS, .matrix = t->kt, .matrix_pitch = wide ? FA_BLOCK * 4 : FA_BLOCK * 2, .wide = wide,
+            .n_terms = p->dk,
             .out = t->scores + (size_t) r * FA_BLOCK * 4, .out_pitch = FA_BLOCK * 4,
         };
         fa_product_run(&product, n_rows, hex_ceil_div(s->n_cols, HVX_F32));
@@ -199,15 +206,17 @@ static void fa_softmax(struct fa_thread *t, const struct fa_step *s, const uint8
     }
 }
 
-static void fa_values(struct fa_thread *t, const struct fa_step *s) {
+static void fa_values(struct fa_thread *t, const struct fa_step *s, const uint8_t *v) {
     const struct fa *p = t->p;
+    bool wide = fa_is_wide(s);
     float weight[FA_GROUP * FA_BLOCK] __attribute__((aligned(HVX_BYTES)));
     for (uint32_t r = 0; r < s->unit.n_rows; r += FA_GROUP) {
         uint32_t n_rows = hex_min(FA_GROUP, s->unit.n_rows - r);
         fa_fetch(weight, FA_BLOCK, t->scores + (size_t) r * FA_BLOCK * 4, FA_BLOCK * 4, n_rows, s->n_cols);
         for (uint32_t i = 0; i < p->dv; i += 2 * HVX_F32) {
             struct fa_product product = {
-                .weight = weight, .weight_pitch = FA_BLOCK, .matrix = t->vf + i * 4, .matrix_pitch = p->v_wide, .n_terms = s->n_cols,
+                .weight = weight, .weight_pitch = FA_BLOCK, .matrix = wide ? t->vf + i * 4 : v + i * 2,
+                .matrix_pitch = wide ? p->v_wide : p->v_pitch, .wide = wide, .n_terms = s->n_cols,
                 .out = t->acc[t->turn] + (size_t) r * p->v_wide + i * 4, .out_pitch = p->v_wide,
                 .stats = t->stats + r * FA_STAT_BYTES,
             };
@@ -227,7 +236,7 @@ static void fa_step_run(struct fa_thread *t, const struct fa_step *s, uint32_t s
     }
     htp_trace_start(op, t->index, HTP_TR_HVX_FA_K_PREP, info);
     fa_dequant(t->k[slot], p->k_pitch, s->n_cols, p->dk, p->k->type);
-    fa_prep_k(t->k[slot], p->k_pitch, s->n_cols, p->dk, t->kt);
+    fa_prep_k(t->k[slot], p->k_pitch, s->n_cols, p->dk, t->kt, fa_is_wide(s));
     htp_trace_stop(op, t->index, HTP_TR_HVX_FA_K_PREP, info);
 
     htp_trace_start(op, t->index, HTP_TR_HVX_FA_QK, info);
@@ -240,11 +249,13 @@ static void fa_step_run(struct fa_thread *t, const struct fa_step *s, uint32_t s
 
     htp_trace_start(op, t->index, HTP_TR_HVX_FA_V_PREP, info);
     fa_dequant(t->v[slot], p->v_pitch, s->n_cols, p->dv, p->v->type);
-    fa_widen(t->v[slot], p->v_pitch, s->n_cols, p->dv, t->vf, p->v_wide);
+    if (fa_is_wide(s)) {
+        fa_widen(t->v[slot], p->v_pitch, s->n_cols, p->dv, t->vf, p->v_wide);
+    }
     htp_trace_stop(op, t->index, HTP_TR_HVX_FA_V_PREP, info);
 
     htp_trace_start(op, t->index, HTP_TR_HVX_COMP, info);
-    fa_values(t, s);
+    fa_values(t, s, t->v[slot]);
     htp_trace_stop(op, t->index, HTP_TR_HVX_COMP, info);
 }
 

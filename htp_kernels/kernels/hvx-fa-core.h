@@ -9,7 +9,7 @@
 #include "hvx-math.h"
 
 #define FA_MASKED 0xfc00u /* -inf as a half */
-#define FA_GROUP 4u /* rows that share one pass over a matrix */
+#define FA_GROUP 4u /* query rows that share one pass over a matrix */
 
 /*
  * Numbers below every score. FA_MASKED_SF stands for -inf, which qfloat has not, and even times a small slope lies so far
@@ -28,21 +28,23 @@ enum fa_stat {
 };
 
 /*
- * out[i][lanes] = (keep ? out[i] * scale[i] : 0) + sum over k of weight[i][k] * matrix[k][lanes], for n_rows rows and n_vectors
- * vectors of lanes; both are constants where this is inlined.
+ * out[i][lanes] = (stats ? out[i] * scale[i] : 0) + sum over k of weight[i][k] * matrix[k][lanes], for up to 64 lanes.
  */
 struct fa_product {
-    const float *weight; /* in ordinary memory: scalar loads */
+    const float *weight;   /* in ordinary memory: scalar loads */
     uint32_t weight_pitch; /* floats */
-    const uint8_t *matrix;
+    const uint8_t *matrix; /* floats, or halves */
     uint32_t matrix_pitch;
+    bool wide; /* floats */
     uint32_t n_terms;
     uint8_t *out;
     uint32_t out_pitch;
-    const uint8_t *stats; /* NULL: start from 0 */
+    const uint8_t *stats;
 };
 
-static inline __attribute__((always_inline)) void fa_product_of(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors) {
+/* The counts and `wide` are constants where this is inlined. */
+static inline __attribute__((always_inline)) void fa_product_of(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors,
+                                                                bool wide) {
     HVX_Vector sum[FA_GROUP][2];
     for (uint32_t i = 0; i < n_rows; i++) {
         for (uint32_t v = 0; v < n_vectors; v++) {
@@ -56,8 +58,14 @@ static inline __attribute__((always_inline)) void fa_product_of(const struct fa_
     const uint8_t *row = p->matrix;
     for (uint32_t k = 0; k < p->n_terms; k++, row += p->matrix_pitch) {
         HVX_Vector m[2];
-        for (uint32_t v = 0; v < n_vectors; v++) {
-            m[v] = hvx_load(row + v * HVX_BYTES);
+        if (wide) {
+            for (uint32_t v = 0; v < n_vectors; v++) {
+                m[v] = hvx_load(row + v * HVX_BYTES);
+            }
+        } else {
+            HVX_VectorPair w = hvx_hf_to_sf(hvx_load(row));
+            m[0] = Q6_V_lo_W(w);
+            m[1] = Q6_V_hi_W(w);
         }
         for (uint32_t i = 0; i < n_rows; i++) {
             HVX_Vector w = hvx_splat_sf(p->weight[i * p->weight_pitch + k]);
@@ -73,16 +81,25 @@ static inline __attribute__((always_inline)) void fa_product_of(const struct fa_
     }
 }
 
-static void fa_product_run(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors) {
+static inline __attribute__((always_inline)) void fa_product_by(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors,
+                                                                bool wide) {
     switch (2 * n_rows + n_vectors) {
-        case 3: fa_product_of(p, 1, 1); break;
-        case 4: fa_product_of(p, 1, 2); break;
-        case 5: fa_product_of(p, 2, 1); break;
-        case 6: fa_product_of(p, 2, 2); break;
-        case 7: fa_product_of(p, 3, 1); break;
-        case 8: fa_product_of(p, 3, 2); break;
-        case 9: fa_product_of(p, 4, 1); break;
-        default: fa_product_of(p, 4, 2); break;
+        case 3: fa_product_of(p, 1, 1, wide); break;
+        case 4: fa_product_of(p, 1, 2, wide); break;
+        case 5: fa_product_of(p, 2, 1, wide); break;
+        case 6: fa_product_of(p, 2, 2, wide); break;
+        case 7: fa_product_of(p, 3, 1, wide); break;
+        case 8: fa_product_of(p, 3, 2, wide); break;
+        case 9: fa_product_of(p, 4, 1, wide); break;
+        default: fa_product_of(p, 4, 2, wide); break;
+    }
+}
+
+static void fa_product_run(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors) {
+    if (p->wide) {
+        fa_product_by(p, n_rows, n_vectors, true);
+    } else {
+        fa_product_by(p, n_rows, n_vectors, false);
     }
 }
 

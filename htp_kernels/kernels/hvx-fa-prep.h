@@ -1,6 +1,7 @@
 /*
- * Flash attention, before the arithmetic: a block of up to 64 K or V rows in VTCM, as it was stored, becomes floats laid out so
- * that the inner loops need no reduction. K is transposed, so that a vector holds one element of 32 rows; V stays in rows.
+ * Flash attention, before the arithmetic: a block of up to 64 K or V rows in VTCM is laid out so that the inner loops need no
+ * reduction. K is transposed, so that a vector holds one element of many rows; V stays in rows. Where many query rows use
+ * the block it becomes floats once; where few do, it stays halves and is converted as it is used.
  */
 #pragma once
 
@@ -48,8 +49,8 @@ static inline __attribute__((always_inline)) void fa_swap(HVX_Vector *a, HVX_Vec
     *b = Q6_V_hi_W(w);
 }
 
-/* Transposes 32 rows of 32 words; 8, then 4 vectors at a time, so that they stay in registers. */
-static inline void fa_transpose(const uint8_t *rows, uint32_t pitch, HVX_Vector out[32]) {
+/* The coarse half of a transposition of 32 rows of 32 words: eight vectors at a time, so that they stay in registers. */
+static inline void fa_transpose_coarse(const uint8_t *rows, uint32_t pitch, HVX_Vector out[32]) {
     for (uint32_t i = 0; i < 4; i++) {
         HVX_Vector v[8];
         for (uint32_t j = 0; j < 8; j++) {
@@ -69,32 +70,51 @@ static inline void fa_transpose(const uint8_t *rows, uint32_t pitch, HVX_Vector 
             out[i + 4 * j] = v[j];
         }
     }
-    for (uint32_t i = 0; i < 32; i += 4) {
-        fa_swap(&out[i], &out[i + 2], 8);
-        fa_swap(&out[i + 1], &out[i + 3], 8);
-        fa_swap(&out[i], &out[i + 1], 4);
-        fa_swap(&out[i + 2], &out[i + 3], 4);
+}
+
+/* The fine half: vectors 4i to 4i + 3 of the coarse one's become words 4i to 4i + 3 of all rows. */
+static inline __attribute__((always_inline)) void fa_transpose_fine(HVX_Vector v[4]) {
+    fa_swap(&v[0], &v[2], 8);
+    fa_swap(&v[1], &v[3], 8);
+    fa_swap(&v[0], &v[1], 4);
+    fa_swap(&v[2], &v[3], 4);
+}
+
+/* One element of 64 rows: halves as they are, or floats. */
+static inline void fa_put_k(uint8_t *kt, uint32_t element, HVX_Vector halves, bool wide) {
+    if (wide) {
+        HVX_VectorPair w = hvx_hf_to_sf(halves);
+        hvx_store(kt + (size_t) element * 2 * HVX_BYTES, Q6_V_lo_W(w));
+        hvx_store(kt + (size_t) element * 2 * HVX_BYTES + HVX_BYTES, Q6_V_hi_W(w));
+    } else {
+        hvx_store(kt + (size_t) element * HVX_BYTES, halves);
     }
 }
 
-/* K rows of halves to floats kt[element][64 rows]. Lanes of rows behind n_rows hold anything. */
-static inline void fa_prep_k(uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint8_t *kt) {
+/* K rows of n halves, n a multiple of 8, to kt[element][64 rows]. Lanes of rows behind n_rows hold anything. */
+static inline void fa_prep_k(const uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint8_t *kt, bool wide) {
     for (uint32_t first = 0; first < n; first += HVX_F16) {
         HVX_Vector low[32], high[32]; /* words of two neighbouring elements, of rows 0..31 and 32..63 */
-        fa_transpose(rows + (size_t) first * 2, pitch, low);
+        fa_transpose_coarse(rows + (size_t) first * 2, pitch, low);
         if (n_rows > 32) {
-            fa_transpose(rows + (size_t) 32 * pitch + (size_t) first * 2, pitch, high);
+            fa_transpose_coarse(rows + (size_t) 32 * pitch + (size_t) first * 2, pitch, high);
         }
-        uint32_t n_pairs = hex_min(n - first, HVX_F16) / 2;
-        for (uint32_t i = 0; i < n_pairs; i++) {
-            uint8_t *to = kt + ((size_t) first + 2 * i) * 2 * HVX_BYTES;
-            HVX_VectorPair halves = Q6_W_vdeal_VVR(n_rows > 32 ? high[i] : low[i], low[i], -2);
-            HVX_VectorPair even = hvx_hf_to_sf(Q6_V_lo_W(halves));
-            HVX_VectorPair odd = hvx_hf_to_sf(Q6_V_hi_W(halves));
-            hvx_store(to, Q6_V_lo_W(even));
-            hvx_store(to + HVX_BYTES, Q6_V_hi_W(even));
-            hvx_store(to + 2 * HVX_BYTES, Q6_V_lo_W(odd));
-            hvx_store(to + 3 * HVX_BYTES, Q6_V_hi_W(odd));
+        uint32_t end = hex_min(n - first, HVX_F16) / 2;
+        for (uint32_t i = 0; i < end; i += 4) {
+            HVX_Vector a[4] = {low[i], low[i + 1], low[i + 2], low[i + 3]};
+            fa_transpose_fine(a);
+            HVX_Vector b[4] = {a[0], a[1], a[2], a[3]};
+            if (n_rows > 32) {
+                for (uint32_t j = 0; j < 4; j++) {
+                    b[j] = high[i + j];
+                }
+                fa_transpose_fine(b);
+            }
+            for (uint32_t j = 0; j < 4; j++) {
+                HVX_VectorPair halves = Q6_W_vdeal_VVR(b[j], a[j], -2);
+                fa_put_k(kt, first + 2 * (i + j), Q6_V_lo_W(halves), wide);
+                fa_put_k(kt, first + 2 * (i + j) + 1, Q6_V_hi_W(halves), wide);
+            }
         }
     }
 }
