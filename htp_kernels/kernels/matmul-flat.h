@@ -28,7 +28,7 @@ MM_INLINE void mm_flat_step(const struct mm *mm, uint32_t type, uint32_t n_rows,
     for (uint32_t r = 0; r < n_rows; r++) {
         HVX_Vector v = hvx_load(w + r * mm->w_pitch);
         v = keep < HVX_BYTES ? Q6_V_vand_QV(Q6_Q_vsetq2_R((int) keep), v) : v;
-        HVX_VectorPair wide = type == HTP_F16 ? mm_split_hf(v) : Q6_W_vcombine_VV(v, v);
+        HVX_VectorPair wide = type == HTP_F16 ? hvx_hf_to_sf(v) : Q6_W_vcombine_VV(v, v);
         for (uint32_t c = 0; c < n_cols; c++) {
             HVX_Vector *a = acc + r * n_cols + c;
             *a = hvx_fma_sf(*a, Q6_V_lo_W(wide), hvx_load(x + c * mm->act_pitch));

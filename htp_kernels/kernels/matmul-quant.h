@@ -106,23 +106,16 @@ static inline void mm_prepare_tiled(const struct mm *mm, uint8_t *stage, uint8_t
     mm_store_mark(mm, act, segment, greatest);
 }
 
-/* 64 floats as a half-precision weight vector widens: even ones, then odd ones. */
+/* Floats as they are, then zeros up to a multiple of 64: what the last vector of a row of halves widens to. */
 static inline void mm_prepare_flat(const struct mm *mm, uint8_t *stage, uint8_t *act, uint32_t segment, uint32_t n,
                                    uint8_t *scratch) {
     (void) scratch;
     uint8_t *to = act + segment * mm->record_bytes;
     HVX_Vector greatest = Q6_V_vzero();
-    for (uint32_t done = 0; done < n; done += 2 * HVX_F32, stage += 2 * HVX_BYTES, to += 2 * HVX_BYTES) {
-        HVX_Vector lo = mm_first_words(hvx_load(stage), n - done);
-        HVX_Vector hi = n - done > HVX_F32 ? mm_first_words(hvx_load(stage + HVX_BYTES), n - done - HVX_F32) : Q6_V_vzero();
-        greatest = mm_mark_magnitudes(greatest, Q6_Vw_vmax_VwVw(hvx_abs_sf(lo), hvx_abs_sf(hi)));
-        if (mm->type == HTP_F16) {
-            HVX_VectorPair split = Q6_W_vdeal_VVR(hi, lo, -4);
-            lo = Q6_V_lo_W(split);
-            hi = Q6_V_hi_W(split);
-        }
-        hvx_store(to, lo);
-        hvx_store(to + HVX_BYTES, hi);
+    for (uint32_t done = 0; done < hex_round_up(n, 2 * HVX_F32); done += HVX_F32, stage += HVX_BYTES, to += HVX_BYTES) {
+        HVX_Vector v = done < n ? mm_first_words(hvx_load(stage), n - done) : Q6_V_vzero();
+        greatest = mm_mark_magnitudes(greatest, hvx_abs_sf(v));
+        hvx_store(to, v);
     }
     mm_store_mark(mm, act, segment, greatest);
 }

@@ -7,7 +7,7 @@
 
 #define MM_INLINE static inline __attribute__((always_inline))
 
-/* 64 halves as floats: the even ones low, the odd ones high. */
+/* 64 halves as floats: the even ones (scales) low, the odd ones (minima) high. */
 static inline HVX_VectorPair mm_split_hf(HVX_Vector v) {
     HVX_Vector one = Q6_Vh_vsplat_R(0x3c00);
 #if __HVX_ARCH__ >= 79
@@ -59,7 +59,7 @@ MM_INLINE void mm_tile_columns(const struct mm *mm, uint32_t type, uint32_t n_co
         for (uint32_t b = 0; b < n; b++, w += tile_bytes, q += HTP_TILE_K, d += 4) {
             HVX_Vector dot[4];
             mm_tile_dots(type, dot, n_cols, w, q, d + scales_bytes, pitch);
-            HVX_VectorPair scales = mm_split_hf(hvx_load(w + tile_bytes - HVX_BYTES)); /* d, m */
+            HVX_VectorPair scales = mm_split_hf(hvx_load(w + tile_bytes - HVX_BYTES));
             for (uint32_t c = 0; c < n_cols; c++) {
                 HVX_Vector scale = hvx_mul_sf(Q6_V_lo_W(scales), Q6_V_vsplat_R(*(const int32_t *) (d + c * pitch)));
                 sum[c] = hvx_fma_sf(sum[c], hvx_w_to_sf(dot[c]), scale);
