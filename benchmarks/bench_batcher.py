@@ -1,6 +1,6 @@
 """What the host side of an op costs: building, compiling and replaying the decode graph of the demo model.
 
-    python benchmarks/bench_batcher.py [--json] [--steps N]
+    python -m benchmarks.bench_batcher [--json] [--steps N]
 
 Python time is the CPU time of this process (the server is another one), so a busy machine does not change it much; each
 figure is the best of several. Allowed: 100 us an op to compile, 3 us an op to replay, no growth with the steps.

@@ -40,10 +40,11 @@ class Placement:
         births: dict[int, tuple[Tensor, int]] = {}
         deaths: dict[int, int] = {}
         for step, op in enumerate(ops):
-            # A source that nobody made is the empty result of an op that was left out.
-            roots = [t for t in op.node.dst] + [t.root for t in op.node.src if t is not None]
-            for t in roots:
+            made = set(map(id, op.node.dst))
+            for t in (*op.node.dst, *(t.root for t in op.node.src if t is not None)):
                 if t.kind is Kind.RESULT and id(t) not in self._roots:
+                    # A source that nobody made is the empty result of an op that was left out.
+                    assert id(t) in births or id(t) in made or not t.desc.n_elements
                     births.setdefault(id(t), (t, step))
                     deaths[id(t)] = step
         if not births:

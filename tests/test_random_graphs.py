@@ -63,17 +63,23 @@ class Builder:
         self.unread.pop(id(t.root), None)
         return t
 
+    def shared(self, t: Tensor) -> Tensor:
+        """What a fusion would hide; sometimes others may read it."""
+        if self.rng.random() < 0.3:
+            self.live.append(t)
+        return t
+
     def step(self) -> Tensor:
         g, x = self.g, self.pick()
         match int(self.rng.integers(10)):
             case 0:
                 return g.add(x, self.pick(x.ne[1]))
             case 1:
-                return g.mul(g.rms_norm(x), self.weight(WIDTH))
+                return g.mul(self.shared(g.rms_norm(x)), self.weight(WIDTH))
             case 2:
                 return g.silu(x)
             case 3:
-                return g.add(g.mul_mat(self.weight(WIDTH, WIDTH), x), self.pick(x.ne[1]))
+                return g.add(self.shared(g.mul_mat(self.weight(WIDTH, WIDTH), x)), self.pick(x.ne[1]))
             case 4:
                 gate, up = (g.mul_mat(self.weight(WIDTH, WIDTH), x) for _ in range(2))
                 return g.swiglu(gate, up)
@@ -87,7 +93,9 @@ class Builder:
                 return g.reshape(g.cpy(halves, Type.F32), (WIDTH, x.ne[1]))
             case 8:
                 rows = g.weight(f"i{len(g.weights)}", self.rng.permutation(7)[: x.ne[1]].astype(np.int32))
-                return g.scale(g.set_rows(self.state, x, rows), 1.0)
+                before = g.rms_norm(self.state)
+                g.set_rows(self.state, x, rows)
+                return g.add(g.mul(before, self.weight(WIDTH)), self.state)
             case _:
                 return g.add(g.mul_mat(self.weight(WIDTH, WIDTH), x), self.weight(WIDTH))
 
