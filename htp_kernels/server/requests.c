@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -176,24 +177,34 @@ static void read_buffer(struct conn *c) {
     }
 }
 
-static bool load_range(const char *path, const struct htp_load *load, uint8_t *to, char *why) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+/* Up to load->bytes from fd; gives how many. */
+static uint64_t read_range(int fd, const struct htp_load *load, uint8_t *to) {
     uint64_t done = 0;
     ssize_t n = 1;
-    errno = 0;
-    while (fd >= 0 && done < load->bytes && n > 0) {
+    while (done < load->bytes && n > 0) {
         n = pread(fd, to + done, load->bytes - done, (off_t) (load->file_offset + done));
         done += n > 0 ? (uint64_t) n : 0;
     }
-    if (fd < 0 || n < 0) {
-        snprintf(why, SENTENCE_BYTES, "cannot read %.200s: %s", path, strerror(errno));
-    } else if (done < load->bytes) {
-        snprintf(why, SENTENCE_BYTES, "%.200s ends %llu bytes early", path, (unsigned long long) (load->bytes - done));
+    return done;
+}
+
+static bool load_range(const char *path, const struct htp_load *load, uint8_t *to, char *why) {
+    struct stat info = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) {
+        snprintf(why, SENTENCE_BYTES, "cannot open %.200s: %s", path, strerror(errno));
+        return false;
     }
-    if (fd >= 0) {
-        close(fd);
+    uint64_t done = 0;
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode)) {
+        snprintf(why, SENTENCE_BYTES, "%.200s is no regular file", path);
+    } else {
+        done = read_range(fd, load, to);
+        snprintf(why, SENTENCE_BYTES, "%.200s: only %llu of %llu bytes from %llu could be read", path, (unsigned long long) done,
+                 (unsigned long long) load->bytes, (unsigned long long) load->file_offset);
     }
-    return fd >= 0 && done == load->bytes;
+    close(fd);
+    return S_ISREG(info.st_mode) && done == load->bytes;
 }
 
 static void load_file(struct conn *c) {

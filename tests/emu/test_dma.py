@@ -1,4 +1,4 @@
-"""The user DMA engine and the queue over it: dma_rules.c, in every mode, on an arch with narrow and one with wide descriptors."""
+"""The user DMA engine and the queue over it: dma_rules.c, in every mode, with narrow (v73) and wide descriptors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 from hexnpu.native import Target, compile_program, kernels_dir
 
 HERE = Path(__file__).parent
-SOURCES = ("platform/emu/dma.c", "platform/emu/hap.c", "platform/emu/low.c", "platform/emu/qurt.c", "platform/emu/vtcm.c",
-           "runtime/dma-queue.c", "runtime/trace.c")  # fmt: skip
+SOURCES = (
+    *(f"platform/emu/{name}.c" for name in ("dma", "hap", "low", "qurt", "vtcm")),
+    "runtime/dma-queue.c",
+    "runtime/trace.c",
+)
 MODES = ("lazy", "eager", "random:1", "random:77")
 
 

@@ -1,0 +1,598 @@
+"""The device server: frames, buffers, sessions, how they die, and what a batch must be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hexnpu import wire
+from hexnpu.server_build import server_program
+from hexnpu.tensor import Desc, Type
+from hexnpu.wire import FrameType, ProfileMode, Status
+from tests.server_client import TIMEOUT_S, Batch, Client, Server, copy_batch, record
+
+N = 1024
+F = Desc.contiguous
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as s:
+        yield s
+
+
+@pytest.fixture
+def client(server: Server) -> Client:
+    return server.client
+
+
+def floats(n: int = N) -> bytes:
+    return np.arange(n, dtype=np.float32).tobytes()
+
+
+def copies(client: Client, session: int, handle: int | None = None) -> None:
+    """The session works: a copy of N floats."""
+    handle = handle or client.alloc(8 * N)
+    client.write(handle, floats())
+    response = client.submit(session, copy_batch(handle, seq=77).bytes())
+    assert (response.status, response.detail) == (Status.OK, "")
+    assert (response.row["seq"], response.row["n_ops"], response.row["failing_op"]) == (77, 1, 1)
+    assert client.read(handle, 4 * N, 4 * N) == floats()
+
+
+def exists(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        os.sched_yield()
+
+
+# Frames
+
+
+def test_hello(client: Client) -> None:
+    (hello,) = np.frombuffer(client.good(FrameType.HELLO).payload, wire.HELLO)
+    assert (hello["protocol"], hello["arch"], hello["flavour"]) == (wire.VERSION, 79, b"release")
+    assert (hello["n_threads"], hello["n_hmx"], hello["vtcm_bytes"]) == (4, 0, 8 << 20)
+    assert (hello["max_map_bytes"], hello["can_share"], hello["clock_khz"]) == (3_355_443_200, 1, 1_000_000)
+
+
+def test_version() -> None:
+    done = subprocess.run([server_program(), "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"htp-server \S+, protocol 1, v79, release\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "args", [["--bogus"], ["--threads", "0", "--stdio"], ["--threads", "11", "--stdio"], ["--vtcm", "3", "--stdio"],
+             ["--listen", "what"], ["--stdio", "--listen", "unix:/tmp/x"]],
+)  # fmt: skip
+def test_wrong_arguments(args: list[str]) -> None:
+    done = subprocess.run([server_program(), *args], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and done.stderr and not done.stdout
+
+
+def test_wrong_environment() -> None:
+    with Server(env={"HEXNPU_EMU_DMA": "never"}) as server:
+        code, stderr = server.close()
+        assert code == 2 and "HEXNPU_EMU_DMA must be" in stderr
+
+
+MALFORMED: dict[str, Callable[[Client], object]] = {
+    "magic": lambda c: c.send(FrameType.HELLO, magic=1),
+    "version": lambda c: c.send(FrameType.HELLO, version=9),
+    "type": lambda c: c.send(99),
+    "type 0": lambda c: c.send(FrameType.ERROR),
+    "too large": lambda c: c.send(FrameType.WRITE, bytes=wire.MAX_FRAME_BYTES + 1),
+    "size of a fixed payload": lambda c: c.send(FrameType.OPEN, b"12"),
+    "a payload where none is": lambda c: c.send(FrameType.HELLO, b"12"),
+    "a batch beyond every limit": lambda c: c.send(FrameType.SUBMIT, bytes=64 << 20),
+    "a path beyond every limit": lambda c: c.send(FrameType.LOAD, bytes=1 << 20),
+}
+
+
+@pytest.mark.parametrize("how", MALFORMED)
+def test_a_malformed_frame_is_answered_and_the_line_closed(server: Server, how: str) -> None:
+    client = server.client
+    client.open()
+    MALFORMED[how](client)
+    reply = client.receive()
+    assert reply.type == FrameType.ERROR | wire.REPLY and reply.status == Status.INVAL_PARAMS and reply.text
+    assert client.at_end()
+    code, stderr = server.close()
+    assert (code, stderr) == (0, "")
+
+
+def test_a_frame_in_pieces_and_many_in_one(client: Client) -> None:
+    frame = wire.PACK_FRAME.pack(wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.HELLO, 0, 0, 5, 0)
+    for byte in frame:
+        client.socket.sendall(bytes([byte]))
+    assert client.receive().tag == 5
+    client.socket.sendall(frame * 500)
+    assert all(client.receive().tag == 5 for _ in range(500))
+
+
+def test_requests_before_replies_are_read(client: Client) -> None:
+    """A client that sends on while replies pile up does not block the server for ever, nor loses one."""
+    handle = client.alloc(1 << 20)
+    data = np.random.default_rng(1).bytes(1 << 20)
+    client.write(handle, data)
+    for _ in range(60):
+        client.send(FrameType.READ, record(wire.RANGE, handle, 0, 0, 1 << 20))
+    assert all(client.receive().payload == data for _ in range(60))
+    client.good(FrameType.HELLO)
+
+
+# Buffers
+
+
+def test_buffers(client: Client) -> None:
+    a, b = client.alloc(100_000), client.alloc(3)
+    assert client.read(a, 100_000) == bytes(100_000)
+    client.write(a, b"x" * 99_999, 1)
+    client.write(b, b"abc")
+    assert client.read(a, 3, 99_997) == b"xxx" and client.read(a, 2) == b"\0x" and client.read(b, 3) == b"abc"
+    assert client.read(a, 0) == b""
+    assert client.stats()["n_buffers"] == 2 and client.stats()["buffer_bytes"] == 100_003
+    client.good(FrameType.FREE, record(wire.BUFFER_REF, a, 0))
+    assert client.stats()["n_buffers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "says"),
+    [
+        (FrameType.ALLOC, record(wire.ALLOC, 0, 0, 0), "a buffer of 0 bytes"),
+        (FrameType.ALLOC, record(wire.ALLOC, 1 << 60, 0, 0), "the device's memory"),
+        (FrameType.FREE, record(wire.BUFFER_REF, 99, 0), "there is no buffer 99"),
+        (FrameType.READ, record(wire.RANGE, 99, 0, 0, 1), "there is no buffer 99"),
+        (FrameType.READ, record(wire.RANGE, 1, 0, 90, 11), "leave buffer 1 of 100 bytes"),
+        (FrameType.READ, record(wire.RANGE, 1, 0, 2**64 - 1, 2), "leave buffer 1"),
+        (FrameType.WRITE, record(wire.RANGE, 1, 0, 99, 2) + b"ab", "leave buffer 1"),
+        (FrameType.WRITE, record(wire.RANGE, 1, 0, 0, 3) + b"ab", "its range says 3"),
+        (FrameType.LOAD, record(wire.LOAD, 1, 5, 0, 0, 1) + b"/none", "cannot open /none: No such file"),
+        (FrameType.LOAD, record(wire.LOAD, 1, 4, 0, 0, 1) + b"/etc", "/etc is no regular file"),
+        (FrameType.LOAD, record(wire.LOAD, 1, 9, 0, 0, 1) + b"/none", "path_bytes says 9"),
+        (FrameType.LOAD, record(wire.LOAD, 1, 9, 0, 1 << 40, 1) + b"/bin/true", "only 0 of 1 bytes"),
+        (FrameType.SUBMIT, b"", "there is no session 7"),
+        (FrameType.CLOSE, b"", "there is no session 7"),
+        (FrameType.OPEN, record(wire.OPEN, 5, 0, 0, b""), "this server has 4"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 9, 0, b""), "9437184 bytes of VTCM"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 1 << 31, 0, b""), "bytes of VTCM"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 2, 2**63, b""), "this server has"),
+    ],
+)
+def test_requests_that_are_refused(client: Client, type: int, payload: bytes, says: str) -> None:
+    client.alloc(100)
+    reply = client.ask(type, payload, session=7)
+    assert reply.status != Status.OK and says in reply.text
+    client.good(FrameType.HELLO)
+
+
+def test_load(client: Client, tmp_path: Path) -> None:
+    data = np.random.default_rng(1).bytes(3_000_000)
+    path = tmp_path / "weights"
+    path.write_bytes(data)
+    handle = client.alloc(2_000_000)
+    load = record(wire.LOAD, handle, len(str(path)), 1000, 500_001, 1_900_000)
+    client.good(FrameType.LOAD, load + str(path).encode())
+    assert client.read(handle, 1_900_000, 1000) == data[500_001:2_400_001]
+    assert client.read(handle, 1000) == bytes(1000)
+
+
+def test_shared_memory(client: Client) -> None:
+    client.send(FrameType.ALLOC, record(wire.ALLOC, 8 * N, 1, 0))
+    head, fds, _, _ = socket.recv_fds(client.socket, wire.FRAME.itemsize, 1)
+    handle = int(np.frombuffer(client.socket.recv(100), wire.BUFFER_REF)["handle"][0])
+    assert len(head) == wire.FRAME.itemsize and len(fds) == 1
+    memory = np.memmap(os.fdopen(fds[0], "r+b"), np.float32, "r+", shape=(2 * N,))
+    memory[:N] = np.arange(N)
+    session = client.open()
+    assert client.submit(session, copy_batch(handle).bytes()).status == Status.OK
+    np.testing.assert_array_equal(memory[N:], memory[:N])
+
+
+# Sessions
+
+
+@pytest.mark.parametrize("flavour", ["release", "asan", "tsan"])
+def test_a_batch(flavour: str) -> None:
+    with Server(flavour) as server:
+        client = server.client
+        copies(client, client.open())
+        assert server.close() == (0, "")
+
+
+def test_sessions_share_buffers(client: Client) -> None:
+    handle = client.alloc(8 * N)
+    for _ in range(3):
+        copies(client, client.open(), handle)
+
+
+def test_stats(client: Client) -> None:
+    session = client.open()
+    copies(client, session)
+    stats = client.stats(session)
+    assert {k: stats[k] for k in ("n_batches", "n_ops", "n_failed", "dma_transfers", "dma_bytes")} == {
+        "n_batches": 1, "n_ops": 1, "n_failed": 0, "dma_transfers": 1, "dma_bytes": 4 * N,
+    }  # fmt: skip
+    assert (stats["n_mappings"], stats["mapped_bytes"]) == (1, 8 * N)
+    client.good(FrameType.UNMAP, record(wire.BUFFER_REF, 1, 0), session)
+    assert client.stats(session)["n_mappings"] == 0
+    copies(client, session, 1)
+    client.good(FrameType.FREE, record(wire.BUFFER_REF, 1, 0))
+    assert client.stats(session)["n_mappings"] == 0
+    response = client.submit(session, copy_batch(1).bytes())
+    assert response.status == Status.INVAL_PARAMS and "handle 1 has no bytes" in response.detail
+
+
+def test_closing_ends_the_process(server: Server) -> None:
+    session = server.client.open()
+    (pid,) = server.children()
+    server.client.good(FrameType.CLOSE, session=session)
+    assert not exists(pid) and not server.children()
+    assert "there is no session" in server.client.ask(FrameType.STATS, session=session).text
+
+
+def test_two_clients_on_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "server"
+    process = subprocess.Popen([server_program(), "--listen", f"unix:{path}"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout and process.stdout.readline() == f"listening on unix:{path}\n"
+        clients = []
+        for _ in range(2):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(str(path))
+            clients.append(Client(sock))
+        sessions = [c.open() for c in clients]
+        for c, s in zip(clients, sessions, strict=True):
+            copies(c, s)
+        assert "there is no buffer" in clients[0].ask(FrameType.READ, record(wire.RANGE, 2, 0, 0, 1)).text
+        assert "there is no session" in clients[0].ask(FrameType.STATS, session=sessions[1]).text
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        clients[0].socket.close()
+        wait_until(lambda: len(children.read_text().split()) == 1)  # what the dead client had is freed
+        copies(clients[1], sessions[1])
+        clients[1].socket.close()
+        wait_until(lambda: not children.read_text())
+        process.terminate()
+        assert process.wait(TIMEOUT_S) == 0 and not path.exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_tcp() -> None:
+    process = subprocess.Popen([server_program(), "--listen", "tcp:127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        port = int(process.stdout.readline().split()[-1])
+        client = Client(socket.create_connection(("127.0.0.1", port)))
+        assert not np.frombuffer(client.good(FrameType.HELLO).payload, wire.HELLO)["can_share"][0]
+        refused = client.ask(FrameType.ALLOC, record(wire.ALLOC, 10, 1, 0))
+        assert refused.status == Status.NO_SUPPORT and "unix socket" in refused.text
+        copies(client, client.open())
+        client.send(99)
+        assert client.receive().type == FrameType.ERROR | wire.REPLY and client.at_end()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_server_over_pipes_ends_with_its_input() -> None:
+    done = subprocess.run([server_program(), "--stdio"], input=b"", capture_output=True, timeout=TIMEOUT_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+# Death
+
+
+def long_batch(client: Client) -> bytes:
+    """Seconds of work, so that what happens to it happens in the middle."""
+    n = 4 << 20
+    return copy_batch(client.alloc(8 * n), n, n_ops=2000, seq=42).bytes()
+
+
+def busy(pid: int) -> bool:
+    """The process has used a tenth of a second."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12]) > 10
+
+
+@pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+def test_a_session_dies_in_an_op_and_the_others_go_on(server: Server, how: signal.Signals) -> None:
+    client = server.client
+    other, session = client.open(), client.open()
+    pid = server.children()[-1]
+    tags = [client.send(FrameType.SUBMIT, long_batch(client), session), client.send(FrameType.STATS, session=session)]
+    wait_until(lambda: busy(pid))
+    os.kill(pid, how)
+    for tag in tags:
+        reply = client.receive()
+        assert (reply.tag, reply.status) == (tag, Status.INTERNAL_ERR)
+        says = rf"session 2 was killed by signal {int(how)} \({how.name}\) in op \d+ CPY of batch 42; open a new one"
+        assert re.fullmatch(says, reply.text)
+    assert re.search(says, client.ask(FrameType.STATS, session=session).text), "later requests are told so too"
+    copies(client, other)
+    copies(client, client.open())
+    client.good(FrameType.CLOSE, session=session)
+    code, stderr = server.close()
+    assert code == 0 and re.search(says, stderr)
+
+
+def test_a_session_dies_idle(server: Server) -> None:
+    session = server.client.open()
+    copies(server.client, session)
+    (pid,) = server.children()
+    os.kill(pid, signal.SIGBUS)
+    wait_until(lambda: not exists(pid))
+    reply = server.client.ask(FrameType.SUBMIT, b"", session)
+    assert "(SIGBUS) between batches" in reply.text and reply.status == Status.INTERNAL_ERR
+
+
+@pytest.mark.parametrize("end", ["client", "server"])
+def test_nothing_is_left_behind(server: Server, end: str) -> None:
+    client = server.client
+    session = client.open()
+    client.open()
+    pids = server.children()
+    client.send(FrameType.SUBMIT, long_batch(client), session)
+    wait_until(lambda: busy(pids[0]))
+    if end == "client":
+        assert server.close() == (0, "")
+    else:
+        server.process.kill()
+        with contextlib.suppress(EOFError, ConnectionError):
+            client.receive()
+    wait_until(lambda: not any(exists(p) for p in pids))
+
+
+# Batches
+
+
+@pytest.fixture(scope="module")
+def open_session() -> Iterator[tuple[Client, int, int]]:
+    with Server("asan") as server:
+        handle = server.client.alloc(64 << 10)
+        yield server.client, server.client.open(), handle
+
+
+def spoil(table: str, field: str, value: Any, row: int = 0) -> Callable[[Batch], None]:
+    def change(batch: Batch) -> None:
+        getattr(batch, table)[field][row] = value
+
+    return change
+
+
+def kparam(index: int, value: int) -> Callable[[Batch], None]:
+    def change(batch: Batch) -> None:
+        batch.ops["kernel_params"][0][index] = value
+
+    return change
+
+
+def regions(*words: int) -> Callable[[Batch], None]:
+    def change(batch: Batch) -> None:
+        batch.ops["kernel_params"][0][1:3] = (2, 8192)
+        batch.ops["kernel_params"][0][16 : 16 + len(words)] = words
+
+    return change
+
+
+SPOILED: list[tuple[str, Callable[[Batch], None], str]] = [
+    ("magic", spoil("request", "magic", 5), "magic 0x00000005"),
+    ("version", spoil("request", "version", 2), "version 2"),
+    ("traces", spoil("request", "n_traces", 65537), "the limits are"),
+    ("buffer handle", spoil("bufs", "fd", 99), "handle 99 has no bytes"),
+    ("buffer base", spoil("bufs", "base", 1), "base must be a multiple of 4096"),
+    ("buffer size 0", spoil("bufs", "size", 0), "size 1 to"),
+    ("buffer size", spoil("bufs", "size", 65537), "has no bytes 0..65537"),
+    ("buffer size huge", spoil("bufs", "size", 2**64 - 1), "size 1 to"),
+    ("buffer base huge", spoil("bufs", "base", 2**63), "has no bytes"),
+    ("tensor type", spoil("tensors", "type", 7), "tensor 0: type is 7"),
+    ("tensor flags", spoil("tensors", "flags", 8), "tensor 0: flags is 8"),
+    ("tensor buffer", spoil("tensors", "bi", 1), "tensor 0: bi is 1"),
+    ("tensor index", spoil("tensors", "ti", 1), "tensor 0: ti is 1"),
+    ("tensor offset", spoil("tensors", "data", 65536), "leaves buffer 0"),
+    ("tensor offset huge", spoil("tensors", "data", 2**64 - 4), "leaves buffer 0"),
+    ("tensor alignment", spoil("tensors", "data", 2), "tensor 0: data is 2"),
+    ("tensor size", spoil("tensors", "size", 4092), "size is 4092, must be 4096"),
+    ("tensor nb[0]", spoil("tensors", "nb", (8, 4096, 4096, 4096)), "nb[0] is 8, must be 4"),
+    ("tensor ne", spoil("tensors", "ne", (1025, 1, 1, 1)), "size is 4096, must be 4100"),
+    ("tensor ne product", spoil("tensors", "ne", (65536, 65536, 65536, 1)), "number of elements"),
+    ("tensor ne product of zero", spoil("tensors", "ne", (0, 65536, 65536, 1)), "number of elements"),
+    ("tensor nb odd", spoil("tensors", "ne", (1, 2, 1, 1)), "size is 4096"),
+    ("opcode", spoil("ops", "opcode", 65), "op 0 opcode 65, opcode: is not in htp-ops.def"),
+    ("opcode huge", spoil("ops", "opcode", 2**32 - 1), "is not in htp-ops.def"),
+    ("op without a kernel", spoil("ops", "opcode", 53), "op 0 CLAMP, opcode: this server has no kernel"),
+    ("src missing", spoil("ops", "src", [wire.ABSENT] * 10), "op 0 CPY, src0: is missing"),
+    ("src index", spoil("ops", "src", [2] + [wire.ABSENT] * 9), "op 0 CPY, src0: is tensor 2 of 2"),
+    ("a later src index", spoil("ops", "src", [0] * 9 + [500]), "op 0 CPY, src9: is tensor 500 of 2"),
+    ("dst missing", spoil("ops", "dst", [wire.ABSENT] * 4), "op 0 CPY, dst0: is missing"),
+    ("two dsts in one place", spoil("ops", "dst", [1, 1, wire.ABSENT, wire.ABSENT]), "dst1: shares memory with dst0"),
+    ("dst is a weight", spoil("tensors", "flags", 1, 1), "dst0: is a weight"),
+    ("dst overlaps src", spoil("tensors", "data", 2048, 1), "shares memory with src0"),
+    ("threads 0", kparam(1, 0), "n_threads is 0"),
+    ("threads", kparam(1, 3), "n_threads is 3, must be 1 to 2"),
+    ("threads negative", kparam(1, -1), "n_threads"),
+    ("VTCM", kparam(2, (2 << 20) + 128), "needs 2097280 bytes of VTCM, the session has 2097152"),
+    ("block", kparam(3, -1), "block is -1"),
+    ("region alignment", regions(64, 128), "not made of 128-byte lines"),
+    ("region size", regions(0, 100), "not made of 128-byte lines"),
+    ("region flag", regions(2, 128), "not made of 128-byte lines"),
+    ("region beyond", regions(8064, 128), "region 0 ends at 8320, the op has 8192"),
+    ("regions of threads beyond", regions(1, 4096), "region 0 ends at 8448"),
+    ("region huge", regions(-128, -128), "region 0"),
+    ("regions of threads huge", regions(1, 2**31 - 128), "region 0 ends at"),
+    ("regions overlap", regions(0, 256, 256, 128), "regions 0 and 1 overlap"),
+    ("regions of threads overlap", regions(1, 256, 512, 128), "regions 0 and 1 overlap"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), [s[1:] for s in SPOILED], ids=[s[0] for s in SPOILED])
+def test_a_bad_batch_names_the_field_and_changes_nothing(
+    open_session: tuple[Client, int, int], change: Callable[[Batch], None], says: str
+) -> None:
+    client, session, handle = open_session
+    client.write(handle, bytes(range(256)) * 256)
+    batch = copy_batch(handle)
+    batch.bufs["size"] = 65536
+    batch.copy_op(0, 1, 4 * N)  # a good op behind the bad one
+    good = batch.bytes()
+    change(batch)
+    response = client.submit(session, batch.raw())
+    assert response.status in (Status.INVAL_PARAMS, Status.NO_SUPPORT, Status.VTCM_TOO_SMALL)
+    assert says in response.detail and response.row["n_ops"] == 0
+    assert client.read(handle, 65536) == bytes(range(256)) * 256
+    assert client.submit(session, good).status == Status.OK
+
+
+def test_the_second_op_is_bad(open_session: tuple[Client, int, int]) -> None:
+    client, session, handle = open_session
+    client.write(handle, bytes(8 * N - 1) + b"x")
+    batch = copy_batch(handle, n_ops=2)
+    batch.ops["kernel_params"][1][4] = 3
+    response = client.submit(session, batch.bytes())
+    assert (response.row["failing_op"], response.row["n_ops"]) == (1, 0)
+    assert response.detail.startswith("op 1 CPY, kernel_params: ")
+    assert client.read(handle, 1, 8 * N - 1) == b"x", "the first op did not run"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 31, 32, 33, 100])
+def test_a_batch_of_the_wrong_length(open_session: tuple[Client, int, int], cut: int) -> None:
+    client, session, handle = open_session
+    response = client.submit(session, copy_batch(handle).bytes()[:cut])
+    assert response.status == Status.INVAL_PARAMS and f"the batch has {cut} bytes" in response.detail
+    response = client.submit(session, copy_batch(handle).bytes() + b"12345678")
+    assert response.status == Status.INVAL_PARAMS
+
+
+def test_strides_by_which_rows_share_memory(open_session: tuple[Client, int, int]) -> None:
+    client, session, handle = open_session
+    for nb, good in (((4, 64, 128, 256), True), ((4, 60, 128, 256), False), ((4, 128, 64, 256), True),
+                     ((4, 64, 64, 256), False), ((4, 0, 128, 256), False)):  # fmt: skip
+        batch = Batch(handle, 65536)
+        dense = F(Type.F32, (16, 2, 2, 2))
+        batch.tensor(dense, 0), batch.tensor(Desc(Type.F32, dense.ne, nb), 4096)
+        batch.copy_op(0, 1, 64)
+        response = client.submit(session, batch.bytes())
+        assert (response.status == Status.OK) == good, response.detail
+        assert good or "rows share memory" in response.detail
+
+
+def test_in_place_is_the_same_view_only(open_session: tuple[Client, int, int]) -> None:
+    client, session, handle = open_session
+    for other, good in (((8, 8), True), ((64,), False), ((4, 16), False)):
+        batch = Batch(handle, 65536)
+        batch.tensor(F(Type.F32, (8, 8)), 0), batch.tensor(F(Type.F32, other), 0)
+        batch.copy_op(0, 1, 4 * other[0])
+        response = client.submit(session, batch.bytes())
+        assert (response.status == Status.OK) == good, response.detail
+
+
+def test_the_limits_of_the_counts(client: Client) -> None:
+    session, handle = client.open(), client.alloc(64)
+    batch = Batch(handle, 64)
+    a, b = batch.tensor(F(Type.F32, (4,)), 0), batch.tensor(F(Type.F32, (4,)), 32)
+    batch.copy_op(a, b, 16)
+    batch.ops = np.repeat(batch.ops, wire.MAX_OPS)
+    batch.tensors = np.repeat(batch.tensors, wire.MAX_TENSORS // 2)
+    batch.tensors["ti"] = np.arange(wire.MAX_TENSORS)
+    batch.bufs = np.repeat(batch.bufs, wire.MAX_BUFS)
+    assert client.submit(session, batch.bytes()).row["n_ops"] == wire.MAX_OPS
+    assert client.stats(session)["n_mappings"] == 1
+    for table in ("bufs", "tensors", "ops"):
+        batch.request[f"n_{table}"] += 1
+        assert "the limits are" in client.submit(session, batch.raw()).detail
+        batch.request[f"n_{table}"] -= 1
+
+
+def test_the_mapping_window(client: Client) -> None:
+    """More bytes than the window: the oldest mappings make room; too much at once is a status."""
+    session = client.open(max_map_bytes=64 << 10)
+    handles = [client.alloc(8 * N) for _ in range(100)]
+    for handle in (*handles, *handles[::7]):
+        copies(client, session, handle)
+        stats = client.stats(session)
+        assert stats["n_mappings"] <= 8 and stats["mapped_bytes"] <= 64 << 10
+    batch = Batch()
+    for handle in handles[:9]:
+        batch.add_buf(handle, 8 * N)
+    response = client.submit(session, batch.bytes())
+    assert response.status == Status.INVAL_PARAMS and "larger than the 65536 bytes" in response.detail
+    copies(client, session, handles[50])
+
+
+def test_many_mappings(client: Client) -> None:
+    session = client.open()
+    for _ in range(80):
+        copies(client, session)
+    assert client.stats(session)["n_mappings"] == 64
+
+
+def test_part_of_a_buffer(client: Client) -> None:
+    session, handle = client.open(), client.alloc(64 << 10)
+    client.write(handle, floats(), 32 << 10)
+    batch = Batch()
+    batch.add_buf(handle, 16 << 10, 32 << 10)
+    a, b = batch.tensor(F(Type.F32, (N,)), 32 << 10), batch.tensor(F(Type.F32, (N,)), 36 << 10)
+    batch.copy_op(a, b, 4 * N)
+    assert client.submit(session, batch.bytes()).status == Status.OK
+    assert client.read(handle, 4 * N, 36 << 10) == floats()
+    batch.tensors["data"][0] = 28 << 10
+    assert "leaves buffer 0" in client.submit(session, batch.bytes()).detail
+
+
+# Profiles
+
+
+def profiled(client: Client, session: int, mode: ProfileMode, pmu: tuple[int, ...] = (0,) * 8) -> None:
+    client.good(FrameType.PROFILE, record(wire.PROFILE_SET, mode, pmu, 0), session)
+
+
+def test_profile_modes(client: Client) -> None:
+    session, handle = client.open(), client.alloc(8 * N)
+    batch = copy_batch(handle, n_ops=3)
+    batch.request["n_traces"] = 100
+    assert client.submit(session, batch.bytes()).tail == b""
+    profiled(client, session, ProfileMode.BASIC)
+    response = client.submit(session, batch.bytes())
+    rows = response.profiles()
+    assert list(rows["opcode"]) == [33] * 3 and not rows["pmu"].any()
+    assert (np.diff(rows["cycles_start"].astype(np.int64)) > 0).all()
+    start, stop = int(response.row["cycles_start"]), int(response.row["cycles_stop"])
+    assert 0 <= (int(rows["cycles_start"][0]) - start) % 2**32 <= stop - start
+    profiled(client, session, ProfileMode.PMU, (0xF000, 3, 0xF001, 0, 0, 0, 0, 0))
+    assert client.submit(session, batch.bytes()).profiles()["pmu"].tolist() == [[1, 0, 4 * N, 0, 0, 0, 0, 0]] * 3
+    assert "profile mode 4" in client.ask(FrameType.PROFILE, record(wire.PROFILE_SET, 4, (0,) * 8, 0), session).text
+
+
+@pytest.mark.parametrize("room", [0, 3, 100])
+def test_traces(client: Client, room: int) -> None:
+    session, handle = client.open(), client.alloc(8 * N)
+    profiled(client, session, ProfileMode.TRACE)
+    batch = copy_batch(handle, n_ops=2)
+    batch.request["n_traces"] = room
+    for _ in range(2):
+        response = client.submit(session, batch.bytes())
+        events = list(response.events())
+        assert [len(e) for e in events] == [min(room, 4)] + [0] * 10
+        assert list(events[0]["id"]) == [0] * min(room, 4)
+        assert [bool(i & wire.TRACE_STOP) for i in events[0]["info"]] == [False, True, False, True][:room]
+        assert (np.diff(events[0]["cycles"].astype(np.int64)) >= 0).all()
+    profiled(client, session, ProfileMode.OFF)
+    assert client.submit(session, batch.bytes()).tail == b""
