@@ -106,7 +106,8 @@ def _tiles(line: Timeline, steps: Steps, chosen: Chosen, report: Report) -> list
     npu = float(b.usec[rows].sum())
     ops = float(line.log.ops.usec[chosen.ops].sum())
     tiles.append([f"{100 * ops / npu if npu else 0:.1f} %", "of the batches' time is in ops"])
-    tiles.append([f"{len(rows):,}", f"batches on {" and ".join(line.log.devices[d] for d in np.unique(b.device[rows]))}"])
+    names = " and ".join(line.log.devices[device] for device in np.unique(b.device[rows]))
+    tiles.append([f"{len(rows):,}", f"batches on {names}"])
     clocks = b.mhz[rows][b.known[rows]]
     if len(clocks):
         tiles.append([f"{np.median(clocks):,.0f} MHz", f"median clock, {clocks.min():,.0f} to {clocks.max():,.0f}"])

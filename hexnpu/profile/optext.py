@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hexnpu.profile.columns import OpText
+import numpy as np
+
+from hexnpu.profile.columns import I64, OpText
 
 # (elements a block, bytes a block) as ggml stores them.
 BLOCKS: dict[str, tuple[int, int]] = {
@@ -202,3 +204,9 @@ def facts(text: OpText) -> OpFacts:
         _bytes(text.op, inputs, output),
         _flops(text.op, inputs, output),
     )
+
+
+def identities(texts: list[OpText]) -> I64:
+    """Per text a number for its op and names: the same op of the model, whatever its dims are this time."""
+    index: dict[tuple[str, str], int] = {}
+    return np.array([index.setdefault((text.op, text.names), len(index)) for text in texts], np.int64)

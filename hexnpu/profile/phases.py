@@ -1,7 +1,7 @@
 """Warm-up, prefill and decode: batches make steps (one pass through the model), steps are told apart by their tokens.
 
 The tokens of an op are its second dimension (ne1 of a matrix product's output). A step begins where the layer number
-falls back. Several batches may make one step.
+falls back, or where the op that opened the step comes again. Several batches may make one step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexnpu.profile.columns import I32, I64, U8
-from hexnpu.profile.optext import facts
+from hexnpu.profile.optext import facts, identities
 from hexnpu.profile.timeline import Timeline
 
 PHASES = ("warm-up", "prefill", "decode", "other")
@@ -29,7 +29,7 @@ class Steps:
 
 
 def _per_batch(line: Timeline) -> tuple[I64, I64, I64, I64]:
-    """(lowest layer, highest layer, tokens, first op's text) of each batch; huge, -1, 0, -1 where unknown."""
+    """(lowest layer, highest layer, tokens, first op's identity) of each batch; huge, -1, 0, -1 where unknown."""
     n, log = len(line.batches), line.log
     known = [facts(text) for text in log.texts]
     layer = np.array([fact.layer for fact in known], np.int64)[log.ops.text]
@@ -42,7 +42,7 @@ def _per_batch(line: Timeline) -> tuple[I64, I64, I64, I64]:
     most_weighted, most = np.zeros(n, np.int64), np.zeros(n, np.int64)
     np.maximum.at(most_weighted, line.op_batch, weighted)
     np.maximum.at(most, line.op_batch, tokens)
-    first[line.op_batch[::-1]] = log.ops.text[::-1]
+    first[line.op_batch[::-1]] = identities(log.texts)[log.ops.text[::-1]]
     return low, high, np.where(most_weighted > 0, most_weighted, most), first
 
 
@@ -68,12 +68,12 @@ def find_steps(line: Timeline) -> Steps:
 
 def _number_steps(low: list[int], high: list[int], first: list[int]) -> list[int]:
     steps, step, highest, opening = [], 0, -1, None
-    for index, (a, b, text) in enumerate(zip(low, high, first, strict=True)):
+    for index, (a, b, op) in enumerate(zip(low, high, first, strict=True)):
         if index == 0:
-            opening = text
-        elif (a < highest) if b >= 0 else (highest < 0 and text >= 0 and text == opening):
+            opening = op
+        elif (b >= 0 and a < highest) or (op >= 0 and op == opening):
             step += 1
-            highest, opening = -1, text
+            highest, opening = -1, op
         highest = max(highest, b)
         steps.append(step)
     return steps

@@ -284,14 +284,18 @@ def notes(line: Timeline) -> list[str]:
     ]
     short = int(np.count_nonzero(b.known & (b.n_ops < b.declared_ops)))
     if short:
-        found.append(f"{short} batches have fewer op lines than their n-ops: log lines are missing")
+        found.append(f"{_batches(short)} fewer op lines than n-ops says: log lines are missing")
     made = int(np.count_nonzero(~b.known & (b.declared_ops < 0)))
     if made and b.known.any():
-        found.append(f"{made} runs of ops belong to no OPBATCH line")
+        found.append(f"{made} run{'s' * (made > 1)} of ops without an OPBATCH line")
     found.extend(full_buffers(line))
     if log.stopped_early:
         found.append(f"read up to line {log.lines}: --head had enough")
     return found
+
+
+def _batches(count: int) -> str:
+    return "1 batch has" if count == 1 else f"{count:,} batches have"
 
 
 def full_buffers(line: Timeline) -> list[str]:
@@ -316,7 +320,6 @@ def full_buffers(line: Timeline) -> list[str]:
         short = np.flatnonzero((cnt > printed).any(axis=1))
         if len(short):
             found.append(
-                f"{len(short)} batches have fewer event lines than their evt-cnt, "
-                f"the first at line {int(line.batches.line[short].min())}"
+                f"{_batches(len(short))} fewer event lines than evt-cnt says, the first at line {int(line.batches.line[short].min())}"
             )
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hexnpu.profile.columns import F64, I32, I64, N_THREADS, OPBATCH, U8, AnyArray, Bool, Log
-from hexnpu.profile.optext import facts
+from hexnpu.profile.optext import facts, identities
 
 WRAP = 1 << 32
 LOW = WRAP - 1
@@ -175,7 +175,11 @@ def _stray_groups(log: Log, ops: I64, real_lines: I64, trailer_lines: I64) -> li
     if not has_trailer.all():
         seen = np.maximum.accumulate(np.where(layer >= 0, np.arange(len(layer)), -1))
         last = np.where(seen >= 0, layer[np.maximum(seen, 0)], -1)
-        cut |= (last[1:] < last[:-1]) & ~has_trailer[1:]
+        restart = last[1:] < last[:-1]
+        if layer[0] >= 0:
+            op = identities(log.texts)[log.ops.text[ops]]
+            restart |= op[1:] == op[0]
+        cut |= restart & ~has_trailer[1:]
     bounds = np.concatenate([[0], np.flatnonzero(cut) + 1, [len(ops)]])
     groups = []
     for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):

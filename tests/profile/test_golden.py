@@ -1,0 +1,101 @@
+"""Hand-written logs, one a generation and one an oddity, and what each must be read as.
+
+`golden/NAME.expected` is the log and its timeline as `dump` writes them, checked by hand against the log. Every log is
+read twice: by scan.c and by the grammar alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from hexnpu.profile.errors import LogError
+from hexnpu.profile.pairs import pair
+from hexnpu.profile.parse import scan
+from hexnpu.profile.parse.reader import read_log
+from hexnpu.profile.report import notes
+from hexnpu.profile.timeline import build
+from tests.profile.dump import dump
+
+GOLDEN = Path(__file__).parent / "golden"
+LOGS = sorted(path.stem for path in GOLDEN.glob("*.expected"))
+
+
+@pytest.mark.parametrize("reader", ["scan.c", "grammar"])
+@pytest.mark.parametrize("name", LOGS)
+def test_golden(name: str, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if reader == "grammar":
+        monkeypatch.setattr(scan, "library", lambda: None)
+    log = read_log(str(GOLDEN / f"{name}.log"))
+    expected = (GOLDEN / f"{name}.expected").read_bytes().decode("utf-8", "surrogateescape")
+    assert dump(log) == expected
+
+
+def test_every_golden_log_is_used() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.log")} == {*LOGS, "no-profile"}
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_compressed_logs_read_the_same(tmp_path: Path, suffix: str) -> None:
+    data = (GOLDEN / "g5.log").read_bytes()
+    packed = gzip.compress(data) if suffix == "gz" else zstandard.ZstdCompressor().compress(data)
+    path = tmp_path / f"log.{suffix}"
+    path.write_bytes(packed)
+    assert dump(read_log(str(path))) == (GOLDEN / "g5.expected").read_text()
+
+
+@pytest.mark.parametrize("cut", [10, 40])
+def test_damaged_gzip_is_a_user_error(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress((GOLDEN / "g5.log").read_bytes())[:-cut])
+    with pytest.raises(LogError, match="gzip data end early"):
+        read_log(str(path))
+
+
+def test_same_key_started_twice() -> None:
+    """Nested for compute (the stop ends the latest start), in order for DMA; a start or stop without partner is lone."""
+    log = read_log(str(GOLDEN / "same-key-twice.log"))
+    line = build(log)
+    import numpy as np
+
+    found = pair(line, np.arange(len(log.events)))
+    lines = log.events.line
+    pairs = sorted(zip(lines[found.start].tolist(), lines[found.stop].tolist(), strict=True))
+    assert pairs == [(3, 6), (4, 5), (7, 9), (8, 10), (12, 13)]
+    assert lines[found.lone].tolist() == [11, 14]
+
+
+def test_full_buffer_is_reported() -> None:
+    found = notes(build(read_log(str(GOLDEN / "full-buffer.log"))))
+    assert found == ["full trace buffer (16 events) 1 times on T0, first in the batch of line 1: later events are lost"]
+
+
+def test_unreadable_lines_are_reported_with_their_first_line() -> None:
+    found = notes(build(read_log(str(GOLDEN / "unreadable.log"))))
+    assert found[:3] == [
+        "2 trace-evt lines not readable, the first at line 4",
+        "2 profile-op lines not readable, the first at line 5",
+        "1 profile-batch line not readable, the first at line 8",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "is empty: run the tool with --profile 1"),
+        (b"Hello\n", "has no profile line: run the tool with --profile 1"),
+        (b"ggml-hex: Loaded 1 session\n", "lines of the NPU backend but no profile line: --profile 1"),
+        (b"ggml-hex: Profiling mode 1 : pmu-evt [ ]\n", "although profiling was on (mode 1): -v was missing"),
+        (b"\x7fELF\0\0\0\n\0", "is a binary file"),
+        (b"x\nggml-hex: HTP0 profile-op ADD|\n", "1 lines that look like profile records, none readable: the first at line 2"),
+    ],
+)
+def test_a_log_without_a_usable_line_says_what_is_missing(tmp_path: Path, text: bytes, message: str) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(text)
+    with pytest.raises(LogError) as error:
+        read_log(str(path))
+    assert message in str(error.value)
