@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,8 +47,8 @@ def plan(
     planner = Planner(Device(arch, threads, vtcm_mib << 20))
     nodes, apart = fuse(graph, planner.refusal)
     ops = [planner.planned(node) for node in nodes]
-    console = Console()
-    console.print(_table(ops, everything))
+    # In a file or a pipe every op is one line, however long.
+    Console(width=None if sys.stdout.isatty() else 200).print(_table(ops, everything))
     print(_totals(ops))
     for reason in apart:
         print(f"not fused: {reason}")
@@ -57,11 +58,12 @@ def _table(ops: list[PlannedOp], everything: bool) -> Table:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("n", justify="right")
-    for name in ("op", "dims", "types", "kernel"):
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("op", no_wrap=True)
+    for name in ("dims", "types", "kernel"):
         table.add_column(name, overflow="fold")
     for name in ("threads", "VTCM", "weights"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     groups: dict[tuple[str, ...], int] = {}
     for op in ops:
         row = _row(op)
@@ -77,10 +79,10 @@ def _row(op: PlannedOp) -> tuple[str, ...]:
     dims = " x ".join(_dims(t) for t in op.node.src if t) + " -> " + " + ".join(_dims(t) for t in op.node.dst)
     types = " x ".join(t.type.name.lower() for t in op.node.src if t) + " -> " + op.node.dst[0].type.name.lower()
     if op.plan is None:
-        return (op.node.name, dims, types, f"numpy: {op.reason}", "-", "-", _kib(_weight_bytes(op)))
+        return (op.node.op, dims, types, f"numpy: {op.reason}", "-", "-", _kib(_weight_bytes(op)))
     plan = op.plan
     return (
-        op.node.name, dims, types, plan.kernel_name, str(plan.n_threads), _kib(plan.vtcm_bytes),
+        op.node.op, dims, types, plan.kernel_name, str(plan.n_threads), _kib(plan.vtcm_bytes),
         _kib(_weight_bytes(op)),
     )  # fmt: skip
 
