@@ -17,7 +17,7 @@ from hexnpu import Graph, Session, Tensor, Type
 from hexnpu.graph import Kind, Node
 from hexnpu.plan import family
 from hexnpu.plan.base import OpSpec
-from tests.ops.harness import nmse
+from tests.ops.harness import Config, nmse
 
 N_OPS = 40
 WIDTH = 64
@@ -26,7 +26,8 @@ Array = np.ndarray[Any, Any]
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Session]:
-    with hexnpu.open() as s:
+    config = Config("random:3")  # and the flavour and arch of the op tests
+    with hexnpu.open(flavour=config.flavour, arch=config.arch, env={"HEXNPU_EMU_DMA": config.dma}) as s:
         yield s
 
 
