@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,14 @@ from tests.ops.harness import (
     check_op,
     desc_of,
     nmse,
+    plan_of,
     reference_of,
     run_op,
     spec_of,
     values_of,
 )
+from tests.ops.rows_cases import FalsePlan
+from tests.ops.test_rows_pipe import changed, false_words
 
 # On the dequantized inputs only float32 rounding is left (qfloat's before v79); OPS.md allows 5e-4 and 5e-3.
 QFLOAT = Config().arch < 79
@@ -293,3 +297,33 @@ def test_quantized_rows_are_ggufs() -> None:
     k = Case(k_type=Type.Q8_0).inputs()[1]
     assert k is not None and desc_of(k).nb[1] == 68
     assert gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType.Q8_0] == (32, 34)
+
+
+@pytest.mark.parametrize("case", [
+    Case(tokens=9, kv=200, mask="random", sinks=True),
+    Case(d=96, dv=64, tokens=1, kv=300, k_type=Type.Q8_0, v_type=Type.Q8_0, batch=2),
+])  # fmt: skip
+def test_lies_are_refused_or_harmless(case: Case) -> None:
+    """Whatever plan and shapes say, the device answers, writes nothing outside dst, and goes on."""
+    honest = case.inputs()
+    op, params = "FLASH_ATTN_EXT", case.params()
+    dst = np.zeros(spec_of(op, honest, params).dst[0].ne[::-1])
+    planned = plan_of(op, honest, params)
+    rng = random.Random(1)
+    n_refused = 0
+    for _ in range(100):
+        src = list(honest)
+        if rng.random() < 0.6:
+            i = rng.randrange(5)
+            arg = src[i]
+            if arg is not None and rng.random() < 0.9:
+                shape = tuple(reversed(changed(arg.array.shape[::-1], rng)))
+                whole = arg.type != Type.Q8_0 or (all(shape) and shape[-1] % 32 == 0)
+                src[i] = Arg(np.resize(arg.array, shape), arg.type) if whole else arg
+            else:
+                src[i] = None if i > 2 else src[i]
+        outcome = run_op(op, src, params, dst=Arg(dst), planned=FalsePlan(planned, false_words(rng)))
+        assert not outcome.strayed, outcome.strayed
+        n_refused += outcome.error is not None
+    assert 20 < n_refused < 100
+    assert run_op(op, honest, params).error is None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hexnpu.plan.base import Device, OpSpec, Refusal, ShapeError
+from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, ShapeError
 from hexnpu.plan.rope import angles, infer, pack, plan, ramp
 from hexnpu.tensor import Desc, Type
 from tests.ops.ggml_cpu import Ggml
-from tests.ops.harness import Arg, Config, View, check_op, nmse, reference_of, run_op
+from tests.ops.harness import Arg, Config, View, check_op, nmse, plan_of, reference_of, run_op
+from tests.ops.rows_cases import FalsePlan
+from tests.ops.test_rows_pipe import changed, false_words
 
 BOUND = 1e-10
 DENSE = View()
@@ -155,3 +158,24 @@ def test_the_device_checks_too(n_dims: int, n_positions: int, field: str) -> Non
     config = Config(n_threads=1)
     outcome = run_op("ROPE", src, {"n_dims": n_dims}, planned=plan(spec, config.device), config=config, dst=Arg(x))
     assert outcome.error is not None and field in outcome.error
+
+
+def test_lies_are_refused_or_harmless() -> None:
+    """Whatever plan, parameters and shapes say, the device answers, writes nothing outside dst, and goes on."""
+    rng = random.Random(1)
+    honest, params = [(64, 4, 8), (8,), (32,)], {"n_dims": 64}
+    dst = np.zeros((1, 8, 4, 64))
+    n_refused = 0
+    for _ in range(100):
+        ne = [changed(s, rng) if rng.random() < 0.3 else s for s in honest]
+        src = [Arg(np.ones(ne[0][::-1])), Arg(np.full(ne[1], rng.randrange(1 << 31)), Type.I32), Arg(np.ones(ne[2]))]
+        false = {"n_dims": rng.choice([64, 64, 0, 63, 66, -4, 1 << 30]), "mode": rng.choice([0, 2, 2, 8, -1])}
+        outcome = run_op("ROPE", src, false, dst=Arg(dst), planned=FalsePlan(_plan(params), false_words(rng)))
+        assert not outcome.strayed, outcome.strayed
+        n_refused += outcome.error is not None
+    assert 20 < n_refused < 100
+    assert run_op("ROPE", [Arg(np.ones((8, 4, 64))), Arg(np.arange(8), Type.I32)], params).error is None
+
+
+def _plan(params: dict[str, Any]) -> Plan:
+    return plan_of("ROPE", [Arg(np.ones((8, 4, 64))), Arg(np.arange(8), Type.I32)], params)
