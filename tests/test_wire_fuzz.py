@@ -23,7 +23,7 @@ from tests.server_client import Batch, Client, Reply, Server, record
 
 N_THREADS = 3
 VTCM_MIB = 2
-BUFFER_BYTES = 64 << 10
+BUFFER_BYTES = 96 << 10
 D = Desc.contiguous
 F32, F16, I32, I64 = Type.F32, Type.F16, Type.I32, Type.I64
 
