@@ -9,10 +9,22 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
+
+#define MAX_FDS 4096 /* where the kernel is older than close_range (Linux 5.9) */
+
+/* musl and Android's older C libraries have no close_range(). */
+static void close_from(int first) {
+    if (syscall(SYS_close_range, first, ~0u, 0)) {
+        for (int fd = first; fd < MAX_FDS; fd++) {
+            close(fd);
+        }
+    }
+}
 
 /* In the child: only stderr and the control socket stay open, and it does not outlive the server. */
 static void become_session(int fd, struct shared *shared, const struct htp_config *config, pid_t parent) {
@@ -24,7 +36,7 @@ static void become_session(int fd, struct shared *shared, const struct htp_confi
     dup2(null, 0);
     dup2(null, 1);
     dup2(fd, 3);
-    close_range(4, ~0u, 0);
+    close_from(4);
     session_main(3, shared, config);
 }
 
@@ -123,10 +135,25 @@ void session_close(struct conn *c, struct session *s) {
     free(s);
 }
 
+/* The signals that end a session; sigabbrev_np() is glibc's alone. */
+static const char *signal_name(int signal) {
+    switch (signal) {
+    case SIGABRT: return "SIGABRT";
+    case SIGBUS: return "SIGBUS";
+    case SIGFPE: return "SIGFPE";
+    case SIGILL: return "SIGILL";
+    case SIGINT: return "SIGINT";
+    case SIGKILL: return "SIGKILL";
+    case SIGSEGV: return "SIGSEGV";
+    case SIGTERM: return "SIGTERM";
+    case SIGTRAP: return "SIGTRAP";
+    default: return "another one";
+    }
+}
+
 static void say_how(struct session *s, int status, char *how, size_t room) {
     if (WIFSIGNALED(status)) {
-        const char *name = sigabbrev_np(WTERMSIG(status));
-        snprintf(how, room, "was killed by signal %d (SIG%s)", WTERMSIG(status), name ? name : "?");
+        snprintf(how, room, "was killed by signal %d (%s)", WTERMSIG(status), signal_name(WTERMSIG(status)));
     } else {
         snprintf(how, room, "ended with status %d%s", WEXITSTATUS(status),
                  WEXITSTATUS(status) == HTP_SANITIZER_EXIT ? " (a sanitizer's report is on the server's stderr)" : "");
