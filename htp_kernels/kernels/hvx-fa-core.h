@@ -1,6 +1,7 @@
 /*
- * Flash attention, the arithmetic, in float: scores and weighted sums as sums of scalar times vector, the running softmax of
- * a row, and the joining of partial results. Nothing here depends on how rows are grouped, so a row's bits do not either.
+ * Flash attention, the arithmetic, in float: scores and weighted sums as sums of scalar times vector, the running
+ * softmax of a row, and the joining of partial results. Nothing here depends on how rows are grouped, so a row's bits
+ * do not either.
  */
 #pragma once
 
@@ -12,8 +13,8 @@
 #define FA_GROUP 4u /* query rows that share one pass over a matrix */
 
 /*
- * Numbers below every score. FA_MASKED_SF stands for -inf, which qfloat has not, and even times a small slope lies so far
- * below FA_NONE that exp(FA_MASKED_SF - FA_NONE) is 0: a row that sees nothing gets a sum of 0.
+ * Numbers below every score. FA_MASKED_SF stands for -inf, which qfloat has not, and even times a small slope lies so
+ * far below FA_NONE that exp(FA_MASKED_SF - FA_NONE) is 0: a row that sees nothing gets a sum of 0.
  */
 #define FA_NONE -0x1p100f
 #define FA_MASKED_SF -0x1p120f
@@ -43,8 +44,8 @@ struct fa_product {
 };
 
 /* The counts and `wide` are constants where this is inlined. */
-static inline __attribute__((always_inline)) void fa_product_of(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors,
-                                                                bool wide) {
+static inline __attribute__((always_inline)) void fa_product_of(const struct fa_product *p, uint32_t n_rows,
+                                                                uint32_t n_vectors, bool wide) {
     HVX_Vector sum[FA_GROUP][2];
     for (uint32_t i = 0; i < n_rows; i++) {
         for (uint32_t v = 0; v < n_vectors; v++) {
@@ -81,8 +82,8 @@ static inline __attribute__((always_inline)) void fa_product_of(const struct fa_
     }
 }
 
-static inline __attribute__((always_inline)) void fa_product_by(const struct fa_product *p, uint32_t n_rows, uint32_t n_vectors,
-                                                                bool wide) {
+static inline __attribute__((always_inline)) void fa_product_by(const struct fa_product *p, uint32_t n_rows,
+                                                                uint32_t n_vectors, bool wide) {
     switch (2 * n_rows + n_vectors) {
         case 3: fa_product_of(p, 1, 1, wide); break;
         case 4: fa_product_of(p, 1, 2, wide); break;
@@ -104,7 +105,8 @@ static void fa_product_run(const struct fa_product *p, uint32_t n_rows, uint32_t
 }
 
 /* Rows of VTCM into ordinary memory, whose elements can be loaded one by one. */
-static inline void fa_fetch(float *to, uint32_t to_pitch, const uint8_t *from, uint32_t from_pitch, uint32_t n_rows, uint32_t n) {
+static inline void fa_fetch(float *to, uint32_t to_pitch, const uint8_t *from, uint32_t from_pitch, uint32_t n_rows,
+                            uint32_t n) {
     for (uint32_t r = 0; r < n_rows; r++) {
         for (uint32_t i = 0; i < n; i += HVX_F32) {
             hvx_store(to + (size_t) r * to_pitch + i, hvx_load(from + (size_t) r * from_pitch + i * 4));
@@ -174,7 +176,8 @@ static inline void fa_softmax_row(const struct fa_softmax *p, uint8_t *scores, c
     hvx_store(stats + FA_SCALE, scale);
 }
 
-/* What a row's accumulator is multiplied by in the end; a sink is one more score that has no value. 0 for a row without any. */
+/* What a row's accumulator is multiplied by in the end; a sink is one more score that has no value. 0 for a row without
+ * any. */
 static inline HVX_Vector fa_final_scale(HVX_Vector max, HVX_Vector sum, const float *sink) {
     HVX_Vector total = hvx_reduce_sum_sf(sum);
     HVX_Vector own = hvx_splat_sf(1.0f);
@@ -199,7 +202,8 @@ static inline void fa_scale_row(uint8_t *row, uint32_t n_bytes, HVX_Vector scale
  */
 #define FA_PARTIAL_HEAD (2 * HVX_BYTES)
 
-static inline void fa_join(const uint8_t *parts, size_t step, uint32_t n, const float *sink, uint8_t *out, uint32_t n_bytes) {
+static inline void fa_join(const uint8_t *parts, size_t step, uint32_t n, const float *sink, uint8_t *out,
+                           uint32_t n_bytes) {
     HVX_Vector max = hvx_load(parts);
     for (uint32_t c = 1; c < n; c++) {
         max = hvx_max_sf(max, hvx_load(parts + c * step));

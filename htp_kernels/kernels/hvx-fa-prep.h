@@ -1,7 +1,7 @@
 /*
- * Flash attention, before the arithmetic: a block of up to 64 K or V rows in VTCM is laid out so that the inner loops need no
- * reduction. K is transposed, so that a vector holds one element of many rows; V stays in rows. Where many query rows use
- * the block it becomes floats once; where few do, it stays halves and is converted as it is used.
+ * Flash attention, before the arithmetic: a block of up to 64 K or V rows in VTCM is laid out so that the inner loops
+ * need no reduction. K is transposed, so that a vector holds one element of many rows; V stays in rows. Where many
+ * query rows use the block it becomes floats once; where few do, it stays halves and is converted as it is used.
  */
 #pragma once
 
@@ -19,14 +19,16 @@ static inline uint16_t fa_half_at(const uint8_t *p) {
 }
 
 /*
- * Q8_0 rows to halves in place, two blocks (68 bytes -> one vector) at a time from the row's end, so that what is written never
- * reaches what is still to be read. Reads up to 34 bytes behind the room of a row of halves, and uses none of them.
+ * Q8_0 rows to halves in place, two blocks (68 bytes -> one vector) at a time from the row's end, so that what is
+ * written never reaches what is still to be read. Reads up to 34 bytes behind the room of a row of halves, and uses
+ * none of them.
  */
 static inline void fa_dequant_row(uint8_t *row, uint32_t n) {
     HVX_VectorPred first = Q6_Q_vsetq_R(32), first_halves = Q6_Q_vsetq_R(64);
     for (uint32_t i = hex_ceil_div(n, 2 * FA_Q8_BLOCK); i-- > 0;) {
         const uint8_t *in = row + (size_t) i * 2 * FA_Q8_BYTES;
-        HVX_Vector scale = Q6_V_vmux_QVV(first_halves, hvx_splat_hf(fa_half_at(in)), hvx_splat_hf(fa_half_at(in + FA_Q8_BYTES)));
+        HVX_Vector scale =
+            Q6_V_vmux_QVV(first_halves, hvx_splat_hf(fa_half_at(in)), hvx_splat_hf(fa_half_at(in + FA_Q8_BYTES)));
         /* The second block's bytes lie 4 further on than they would without its scale and the first one's. */
         HVX_Vector bytes = Q6_V_vmux_QVV(first, hvx_loadu(in + 2), hvx_loadu(in + 4));
         HVX_Vector values = Q6_Vhf_equals_Vh(Q6_V_lo_W(Q6_Wh_vunpack_Vb(bytes)));
@@ -49,7 +51,8 @@ static inline __attribute__((always_inline)) void fa_swap(HVX_Vector *a, HVX_Vec
     *b = Q6_V_hi_W(w);
 }
 
-/* The coarse half of a transposition of 32 rows of 32 words: eight vectors at a time, so that they stay in registers. */
+/* The coarse half of a transposition of 32 rows of 32 words: eight vectors at a time, so that they stay in registers.
+ */
 static inline void fa_transpose_coarse(const uint8_t *rows, uint32_t pitch, HVX_Vector out[32]) {
     for (uint32_t i = 0; i < 4; i++) {
         HVX_Vector v[8];
@@ -120,7 +123,8 @@ static inline void fa_prep_k(const uint8_t *rows, uint32_t pitch, uint32_t n_row
 }
 
 /* Rows of halves to rows of floats; elements are padded to a multiple of 64 that holds anything. */
-static inline void fa_widen(const uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint8_t *out, uint32_t out_pitch) {
+static inline void fa_widen(const uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint8_t *out,
+                            uint32_t out_pitch) {
     for (uint32_t r = 0; r < n_rows; r++) {
         const uint8_t *from = rows + (size_t) r * pitch;
         uint8_t *to = out + (size_t) r * out_pitch;
@@ -133,8 +137,8 @@ static inline void fa_widen(const uint8_t *rows, uint32_t pitch, uint32_t n_rows
 }
 
 /* Q rows, halves or floats, to floats times the scale of the scores. */
-static inline void fa_prep_q(const uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint32_t type, float scale,
-                             uint8_t *out, uint32_t out_pitch) {
+static inline void fa_prep_q(const uint8_t *rows, uint32_t pitch, uint32_t n_rows, uint32_t n, uint32_t type,
+                             float scale, uint8_t *out, uint32_t out_pitch) {
     HVX_Vector by = hvx_splat_sf(scale);
     if (type == HTP_F16) {
         fa_widen(rows, pitch, n_rows, n, out, out_pitch);

@@ -1,9 +1,9 @@
 /*
  * Flash attention, what is to be done: how an op is cut into units, and in which order their K/V blocks are visited.
  *
- * All query rows that share a K/V head are one list, token by token: row i is token i / group, head i % group of the group. A unit
- * is up to `rows` neighbours of that list against one chunk of the K/V rows. Blocks whose mask is -inf for every row of the
- * unit are left out. Nothing here depends on the number of threads.
+ * All query rows that share a K/V head are one list, token by token: row i is token i / group, head i % group of the
+ * group. A unit is up to `rows` neighbours of that list against one chunk of the K/V rows. Blocks whose mask is -inf
+ * for every row of the unit are left out. Nothing here depends on the number of threads.
  */
 #pragma once
 
@@ -19,7 +19,14 @@
 
 enum fa_param { FA_PARAM_SCALE = 0, FA_PARAM_MAX_BIAS = 1, FA_PARAM_SOFTCAP = 2 };
 enum fa_karg { FA_KARG_ROWS = 0, FA_KARG_CHUNKS = 1, FA_KARG_CHUNK_COLS = 2 };
-enum fa_region { FA_REGION_K = 0, FA_REGION_V = 1, FA_REGION_Q = 2, FA_REGION_MASK = 3, FA_REGION_WORK = 4, FA_REGION_PARTS = 5 };
+enum fa_region {
+    FA_REGION_K = 0,
+    FA_REGION_V = 1,
+    FA_REGION_Q = 2,
+    FA_REGION_MASK = 3,
+    FA_REGION_WORK = 4,
+    FA_REGION_PARTS = 5
+};
 
 struct fa {
     struct htp_op *op;
@@ -45,10 +52,18 @@ struct fa {
 static inline struct fa fa_init(struct htp_op *op) {
     struct fa p = {
         .op = op,
-        .q = op->src[0], .k = op->src[1], .v = op->src[2], .mask = op->src[3], .dst = op->dst[0],
+        .q = op->src[0],
+        .k = op->src[1],
+        .v = op->src[2],
+        .mask = op->src[3],
+        .dst = op->dst[0],
         .sinks = op->src[4] ? (const float *) op->src[4]->data : NULL,
-        .dk = op->src[0]->ne[0], .dv = op->src[2]->ne[0], .n_kv = op->src[1]->ne[1],
-        .n_tokens = op->src[0]->ne[1], .n_heads = op->src[0]->ne[2], .n_batch = op->src[0]->ne[3],
+        .dk = op->src[0]->ne[0],
+        .dv = op->src[2]->ne[0],
+        .n_kv = op->src[1]->ne[1],
+        .n_tokens = op->src[0]->ne[1],
+        .n_heads = op->src[0]->ne[2],
+        .n_batch = op->src[0]->ne[3],
         .n_kv_heads = op->src[1]->ne[2],
         .rows = (uint32_t) htp_karg(op, FA_KARG_ROWS),
         .n_chunks = (uint32_t) htp_karg(op, FA_KARG_CHUNKS),
@@ -118,7 +133,8 @@ static inline uint32_t fa_unit_tokens(const struct fa *p, const struct fa_unit *
 }
 
 static inline const uint8_t *fa_mask_at(const struct fa *p, const struct fa_unit *u, uint32_t token, uint32_t col) {
-    return p->mask->data + (size_t) (u->batch % p->mask->ne[3]) * p->mask->nb[3] + (size_t) token * p->mask->nb[1] + col * 2;
+    return p->mask->data + (size_t) (u->batch % p->mask->ne[3]) * p->mask->nb[3] + (size_t) token * p->mask->nb[1]
+           + col * 2;
 }
 
 /* The first n of the columns that some row of the unit sees, from `col` on: all behind are masked for every row. */
@@ -184,7 +200,8 @@ static inline bool fa_walk_next(const struct fa *p, struct fa_walk *w, struct fa
             n_cols = fa_live(p, &w->unit, w->col);
         }
         bool found = n_cols || !w->begun;
-        *s = (struct fa_step){.unit = w->unit, .col = w->col - FA_BLOCK, .n_cols = n_cols, .first = !w->begun, .number = w->number};
+        *s = (struct fa_step) {
+            .unit = w->unit, .col = w->col - FA_BLOCK, .n_cols = n_cols, .first = !w->begun, .number = w->number};
         w->begun = true;
         if (!n_cols) {
             fa_walk_enter(p, w, w->unit.index + w->stride);
@@ -198,8 +215,8 @@ static inline bool fa_walk_next(const struct fa *p, struct fa_walk *w, struct fa
 }
 
 /*
- * The rectangles in which a unit's rows lie in a tensor of tokens and heads: every head's tokens, or every token's heads,
- * whichever is fewer.
+ * The rectangles in which a unit's rows lie in a tensor of tokens and heads: every head's tokens, or every token's
+ * heads, whichever is fewer.
  */
 struct fa_rect {
     uint32_t row;       /* in the unit */

@@ -1,6 +1,7 @@
 /*
- * sin and cos of 32 floats. The angle is reduced by multiples of pi/2 taken off in four parts: the first three have 7 bits,
- * so that up to 2^17 quarter turns their products and the differences are exact (v79 on). Then a polynomial on [-pi/4, pi/4]; about 1 ulp of 1.0.
+ * sin and cos of 32 floats. The angle is reduced by multiples of pi/2 taken off in four parts: the first three have 7
+ * bits, so that up to 2^17 quarter turns their products and the differences are exact (v79 on). Then a polynomial on
+ * [-pi/4, pi/4]; about 1 ulp of 1.0.
  */
 #pragma once
 
@@ -44,7 +45,7 @@ static inline struct hvx_sincos hvx_sincos_sf(HVX_Vector angle) {
     HVX_Vector two = Q6_V_vsplat_R(2);
     HVX_Vector sin_sign = Q6_Vw_vasl_VwR(Q6_V_vand_VV(shifted, two), 30);
     HVX_Vector cos_sign = Q6_Vw_vasl_VwR(Q6_V_vand_VV(Q6_Vw_vadd_VwVw(shifted, one), two), 30);
-    return (struct hvx_sincos){
+    return (struct hvx_sincos) {
         .sin = Q6_V_vxor_VV(Q6_V_vmux_QVV(odd, c, s), sin_sign),
         .cos = Q6_V_vxor_VV(Q6_V_vmux_QVV(odd, s, c), cos_sign),
     };

@@ -2,9 +2,9 @@
  * ROPE: rotates pairs of a row by angles that grow with the row's position; F32.
  *
  * src0 [D, H, T, B], positions I32 [T], optional frequency factors F32 [n_dims / 2]. Pairs are neighbours (mode 0) or
- * n_dims / 2 apart (NeoX, mode 2); elements from n_dims on are copied. A tile is the heads of one token, so one row of sines and
- * cosines serves it. Angles follow ggml in float32: pair i turns by position * freq_base^(-2i / n_dims), each the one before
- * it times theta_scale; then the frequency factor, freq_scale and the YaRN blend.
+ * n_dims / 2 apart (NeoX, mode 2); elements from n_dims on are copied. A tile is the heads of one token, so one row of
+ * sines and cosines serves it. Angles follow ggml in float32: pair i turns by position * freq_base^(-2i / n_dims), each
+ * the one before it times theta_scale; then the frequency factor, freq_scale and the YaRN blend.
  */
 #include "htp-rows-pipe.h"
 #include "hvx-math.h"
@@ -86,7 +86,8 @@ static void rope_row_normal(const struct rope_table *t, const float *x, float *y
         HVX_Vector a = hvx_load(x + i);
         HVX_Vector b = n > HVX_F32 ? hvx_load(x + i + HVX_F32) : a; /* the row may end here */
         HVX_VectorPair in = Q6_W_vdeal_VVR(b, a, -4);
-        struct rope_pair out = rope_turn(Q6_V_lo_W(in), Q6_V_hi_W(in), hvx_load(t->sin + i / 2), hvx_load(t->cos + i / 2));
+        struct rope_pair out =
+            rope_turn(Q6_V_lo_W(in), Q6_V_hi_W(in), hvx_load(t->sin + i / 2), hvx_load(t->cos + i / 2));
         HVX_VectorPair mixed = Q6_W_vshuff_VVR(out.second, out.first, -4);
         hvx_store(y + i, rope_keep_tail(Q6_V_lo_W(mixed), a, n));
         if (n > HVX_F32) {
@@ -100,14 +101,17 @@ static void rope_row_neox(const struct rope_table *t, const float *x, float *y, 
     uint32_t half = n_dims / 2;
     for (uint32_t step = 0; step < half; step += HVX_F32) {
         uint32_t i = hex_min(step, half - HVX_F32);
-        struct rope_pair out = rope_turn(hvx_loadu(x + i), hvx_loadu(x + half + i), hvx_loadu(t->sin + i), hvx_loadu(t->cos + i));
+        struct rope_pair out =
+            rope_turn(hvx_loadu(x + i), hvx_loadu(x + half + i), hvx_loadu(t->sin + i), hvx_loadu(t->cos + i));
         hvx_storeu(y + i, out.first);
         hvx_storeu(y + half + i, out.second);
     }
 }
 
-/* n_dims < 64: both halves lie in the row's first two vectors; the second is there only if the row has more than 32 elements. */
-static void rope_row_neox_short(const struct rope_table *t, const float *x, float *y, uint32_t n_dims, uint32_t n_cols) {
+/* n_dims < 64: both halves lie in the row's first two vectors; the second is there only if the row has more than 32
+ * elements. */
+static void rope_row_neox_short(const struct rope_table *t, const float *x, float *y, uint32_t n_dims,
+                                uint32_t n_cols) {
     int32_t half_bytes = (int32_t) n_dims * 2;
     HVX_Vector a = hvx_load(x);
     HVX_Vector b = n_cols > HVX_F32 ? hvx_load(x + HVX_F32) : a;
@@ -183,9 +187,11 @@ static struct rope rope_init(const struct htp_op *op) {
 }
 
 /* A row of numbers that is read where it lies. */
-static enum htp_status rope_check_list(struct htp_op *op, const char *name, const struct htp_tensor *t, uint32_t type, uint32_t n) {
+static enum htp_status rope_check_list(struct htp_op *op, const char *name, const struct htp_tensor *t, uint32_t type,
+                                       uint32_t n) {
     if (t->type != type || t->nb[0] != 4) {
-        return htp_unsupported(op, name, "is of type %u with nb[0] = %u, must be of type %u without gaps", t->type, t->nb[0], type);
+        return htp_unsupported(op, name, "is of type %u with nb[0] = %u, must be of type %u without gaps", t->type,
+                               t->nb[0], type);
     }
     if (t->ne[0] < n || htp_nrows(t) != 1) {
         return htp_bad(op, name, "has %u numbers in %u rows, must be one row of %u", t->ne[0], htp_nrows(t), n);
