@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from hexnpu.batch import Response
+from hexnpu.errors import HexnpuError
 from hexnpu.graph import Tensor
 from hexnpu.wire import MAX_TRACES, TRACE_NAMES, TRACE_STOP, ProfileMode
 
@@ -22,7 +23,10 @@ class ProfileLog:
     def __init__(self, device: str, mode: ProfileMode, path: Path | None, pmu: Sequence[int]) -> None:
         self.mode = mode
         self._prefix = "ggml-hex: "
-        self._file: TextIO = sys.stderr if path is None else path.open("w", encoding="utf-8")
+        try:
+            self._file: TextIO = sys.stderr if path is None else path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise HexnpuError(f"cannot write the profile log {path}: {error.strerror}") from None
         self._start = time.perf_counter()
         events = ",".join(str(e) for e in pmu) or "none"
         self._lines([f"Profiling mode {int(mode)} : pmu-evt [ {events} ]"])

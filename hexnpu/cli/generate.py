@@ -54,13 +54,13 @@ def generate(
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
     if profile not in (0, 1, 2, 3):
         raise UsageError(f"--profile is {profile}; it must be 1 (ops), 2 (ops with counters) or 3 (trace events too)")
+    if not prompt:
+        raise UsageError("the prompt is empty; give some text with -p")
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)
     tokenizer = ChatTokenizer(file)
     text = tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt
     tokens = tokenizer.encode(text)
-    if not tokens:
-        raise UsageError("the prompt is empty; give some text with -p")
     context = n_ctx or min(file.integer("llama.context_length", 2048), 8192)
     with open_session(target, devices=devices.split(","), n_threads=threads, strict=strict) as session:
         engine = Engine(session, file, context, "q8_0" if kv_type == "q8_0" else "f16")
