@@ -1,0 +1,105 @@
+"""What a device can do for push, run, doctor and smoke; `open_device` gives the one behind a target.
+
+A device runs programs (`open`: live streams, cancellation) and takes files (`upload`). Everything else on a POSIX device
+- listing, free space, renaming, removing - is a shell script that `shell` runs, the same for all transports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from hexnpu.deploy.process import Process
+from hexnpu.deploy.targets import Target
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program and its arguments, word for word: no shell of the target interprets any of it.
+
+    `directory` is where it runs (a leading `~` is the user's home there; relative means relative to it);
+    `merge` sends stderr into stdout, so that the order of what is printed is kept.
+    """
+
+    argv: tuple[str, ...]
+    directory: str = "~"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    core_dumps: bool = False
+    merge: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a short program left: exit code (128 + n after signal n) and its output."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One file or symlink on its way: `path` is relative to the upload's directory and may need folders made.
+
+    `chunks` gives exactly `size` bytes, a symlink's being its target; `mtime` is in seconds.
+    """
+
+    path: str
+    size: int
+    mtime: int
+    chunks: Callable[[], Iterator[bytes]]
+    symlink: bool = False
+
+
+class Device(Protocol):
+    """A machine that programs can be put on and run on. Close it after use (it is a context manager)."""
+
+    target: Target
+    # "android:SERIAL", "linux:user@host", "this machine": how messages call it.
+    name: str
+    # False on Windows: no `shell`.
+    posix: bool
+    # The output of one program comes in one stream (ADB), in order.
+    merges: bool
+
+    def open(self, command: Command) -> Process:
+        """Starts a program; its streams are live. Raises DeployError where the connection or the directory fails."""
+
+    def remote_command(self, command: Command) -> str:
+        """What `open` hands to the target's shell, for `--print`."""
+
+    def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
+        """Runs a POSIX sh script with `$1`... in the home directory, and waits for its end."""
+
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
+        """Writes files below `directory` (which may begin with ~), making folders; calls `sent(bytes)` as they go.
+
+        Files are created or replaced in place: whoever needs them atomic uploads beside them and renames.
+        """
+
+    def pull(self, path: str, to: Path) -> None:
+        """Copies one file of the target to this machine."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Device: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None: ...
+
+
+def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:
+    """Connects. Raises the errors of `hexnpu.deploy.errors`, one line each with its remedy."""
+    if target.kind == "android":
+        from hexnpu.deploy.adb import AdbDevice
+
+        return AdbDevice.connect(target)
+    if target.host is not None:
+        from hexnpu.deploy.ssh import SshDevice
+
+        return SshDevice.connect(target, accept_new_host_key=accept_new_host_key)
+    from hexnpu.deploy.local import LocalDevice
+
+    return LocalDevice(target)
