@@ -1,7 +1,7 @@
 """What a device can do for push, run, doctor and smoke; `open_device` gives the one behind a target.
 
-A device runs programs (`open`: live streams, cancellation) and takes files (`upload`). Everything else on a POSIX device
-- listing, free space, renaming, removing - is a shell script that `shell` runs, the same for all transports.
+A device runs programs (`open`: live streams, cancellation) and takes files (`upload`). Everything else on a POSIX
+device - listing, free space, renaming, removing - is a shell script that `shell` runs, the same for all transports.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Device(Protocol):
 
     def __enter__(self) -> Device: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None: ...
 
 
 def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:

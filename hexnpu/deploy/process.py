@@ -40,7 +40,7 @@ class Process(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Ends the program and its children: TERM, and KILL for what is left after a moment. Returns when they are gone."""
+        """Ends the program and its children: TERM, then KILL for what is left. Returns when they are gone."""
 
     @abstractmethod
     def close(self) -> None:

@@ -21,8 +21,8 @@ WORDS = {
 }
 
 FORMS = (
-    "android[:serial] (or adb), linux:[user@]host[:port] (or lnx:, ubuntu:), windows (or wos), windows:[user@]host[:port], "
-    "emu, qemu, or nothing for this machine"
+    "android[:serial] (or adb), linux:[user@]host[:port] (or lnx:, ubuntu:), windows (or wos), "
+    "windows:[user@]host[:port], emu, qemu, or nothing for this machine"
 )
 
 # Neither may begin with a dash, and none of these characters needs care anywhere.

@@ -1,0 +1,59 @@
+"""Where a built package lies here and on the target, and what is in it.
+
+    pkg-TARGET[-dbg]/bin/...   programs      ->  TARGET_DIR/bin/...
+    pkg-TARGET[-dbg]/lib/...   libraries     ->  TARGET_DIR/lib/...
+
+A llama.cpp checkout's presets install one folder deeper (pkg-.../llama.cpp/bin); `package_root` finds it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hexnpu.deploy.errors import PackageMissing
+from hexnpu.deploy.targets import Target
+
+
+def is_llama_cpp(tree: Path) -> bool:
+    return (tree / "ggml" / "CMakeLists.txt").is_file() and (tree / "include" / "llama.h").is_file()
+
+
+def target_dir(target: Target, source: Path) -> str:
+    """Where the package of a tree goes unless `--target-dir` says otherwise."""
+    name = "llama.cpp" if is_llama_cpp(source) else "hexnpu"
+    return f"/data/local/tmp/{name}" if target.kind == "android" else f"~/{name}"
+
+
+def build_dir(target: Target, source: Path, debug: bool) -> Path:
+    return source / f"build-{target.word}{'-dbg' if debug else ''}"
+
+
+def install_dir(target: Target, source: Path, debug: bool) -> Path:
+    return source / f"pkg-{target.word}{'-dbg' if debug else ''}"
+
+
+def package_root(folder: Path) -> Path:
+    """The folder with bin/ and lib/. Raises PackageMissing where there is none, or nothing in it."""
+    if not folder.is_dir():
+        raise PackageMissing(f"there is no package folder {folder}: build it (hexnpu build), or name it by --install-dir")
+    nested = folder / "llama.cpp"
+    root = nested if nested.is_dir() and not (folder / "bin").is_dir() else folder
+    if not any(root.iterdir()):
+        raise PackageMissing(f"the package folder {root} is empty: build it (hexnpu build), or name it by --install-dir")
+    return root
+
+
+def local_package(source: Path, debug: bool) -> Path:
+    """The `pkg-*` folder in the tree or next to it that a run on this machine takes. Raises PackageMissing."""
+    found = [
+        folder
+        for place in (source, source.absolute().parent)
+        for folder in sorted(place.glob("pkg-*"))
+        if folder.is_dir() and folder.name.endswith("-dbg") == debug
+    ]
+    if len(found) == 1:
+        return package_root(found[0])
+    if not found:
+        what = "pkg-*-dbg" if debug else "pkg-*"
+        raise PackageMissing(f"no {what} folder in {source.absolute()} or next to it: name one by --install-dir")
+    raise PackageMissing(f"several packages ({', '.join(map(str, found))}): name one by --install-dir")
