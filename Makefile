@@ -12,7 +12,7 @@ test: .venv/.dev
 	$(BIN)/pytest -m "not slow"
 
 test-slow: .venv/.dev
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow -n 2
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

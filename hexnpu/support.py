@@ -1,4 +1,4 @@
-"""Which ops and types the NPU takes, found by asking the planner, so that the answer cannot differ from what happens."""
+"""Which ops and types the NPU takes, found by asking the planner, so that the answer is what happens."""
 
 from __future__ import annotations
 

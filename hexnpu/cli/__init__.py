@@ -52,7 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         sys.exit(build_app(command)(args=arguments or ["--help"], prog_name="hexnpu", standalone_mode=False))
     except CommandLineError as error:
-        print(f"hexnpu: {error.format_message()} (see: hexnpu {f'{command} ' if command else ''}--help)", file=sys.stderr)
+        usage = f"hexnpu {command} --help" if command else "hexnpu --help"
+        print(f"hexnpu: {error.format_message()} (see: {usage})", file=sys.stderr)
         sys.exit(2)
     except HexnpuError as error:
         print(f"hexnpu: {error}", file=sys.stderr)

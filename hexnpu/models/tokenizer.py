@@ -1,7 +1,7 @@
 """Text <-> tokens from the vocabulary and merges inside a GGUF file, on the `tokenizers` package.
 
-`tokenizer.ggml.model` gpt2 is byte-level BPE, whose pre-tokenizer `tokenizer.ggml.pre` names; llama is SentencePiece BPE
-with scores. The split patterns are those that the models' own tokenizer.json files publish.
+`tokenizer.ggml.model` gpt2 is byte-level BPE, whose pre-tokenizer `tokenizer.ggml.pre` names; llama is SentencePiece
+BPE with scores. The split patterns are those that the models' own tokenizer.json files publish.
 """
 
 from __future__ import annotations

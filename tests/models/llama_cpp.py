@@ -51,6 +51,6 @@ class LlamaCpp:
         return result
 
     def completion(self, tokens: Sequence[int], n_tokens: int) -> dict[str, Any]:
-        body = {"prompt": list(tokens), "n_predict": n_tokens, "temperature": 0, "ignore_eos": True, "cache_prompt": False}
+        body = {"prompt": list(tokens), "n_predict": n_tokens, "temperature": 0, "ignore_eos": True}
         reply: dict[str, Any] = self.post("/completion", body)
         return reply
