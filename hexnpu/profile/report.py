@@ -185,10 +185,8 @@ def _section(
         batches = np.flatnonzero(in_batch)
         for kind in GAP_ROWS:
             part = getattr(times, kind)[batches]
-            if kind == "host" and len(batches):  # what passed before the first batch is not of this section
-                firsts = np.concatenate([[True], line.batches.device[batches][1:] != line.batches.device[batches][:-1]])
-                unknown = firsts & ~chosen.batches[np.maximum(batches - 1, 0)]
-                part = np.where(unknown & (line.batches.host_usec[batches] < 0), 0.0, part)
+            if kind == "host":
+                part = np.where(chosen.follows[batches] | (line.batches.host_usec[batches] >= 0), part, 0.0)
             if part.any():
                 rows.append(Row((GAP_LABELS[kind], *blanks), kind, int(np.count_nonzero(part)), float(part.sum())))
     total = sum(row.total_usec for row in rows)
@@ -320,6 +318,7 @@ def full_buffers(line: Timeline) -> list[str]:
         short = np.flatnonzero((cnt > printed).any(axis=1))
         if len(short):
             found.append(
-                f"{_batches(len(short))} fewer event lines than evt-cnt says, the first at line {int(line.batches.line[short].min())}"
+                f"{_batches(len(short))} fewer event lines than evt-cnt says, "
+                f"the first at line {int(line.batches.line[short].min())}"
             )
     return found

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -199,7 +199,7 @@ def trace(arguments: TraceArguments) -> None:
 
 def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: list[int], suffix: str) -> None:
     mine = np.isin(line.batches.device, devices)
-    part = Chosen(chosen.batches & mine, chosen.ops, chosen.matching)
+    part = replace(chosen, batches=chosen.batches & mine)
     filtered = a.filter is not None or a.head is not None or a.tail is not None
     model = build_model(line, find_steps(line), part, devices, filtered)
     if a.output is not None:

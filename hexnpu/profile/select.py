@@ -59,11 +59,13 @@ class Selection:
 
 @dataclass
 class Chosen:
-    """batches, ops: what counts. matching: the ops of these that the filter lets through."""
+    """batches, ops: what counts. matching: the ops of these that the filter lets through. follows: batches whose
+    predecessor was not cut off, so that the host time before them counts."""
 
     batches: Bool
     ops: Bool
     matching: Bool
+    follows: Bool
 
 
 def devices_of(log: Log, wanted: str | None) -> list[int]:
@@ -90,9 +92,9 @@ def choose(line: Timeline, steps: Steps, want: Selection) -> Chosen:
     for device in range(len(log.devices)):
         rows = np.flatnonzero(line.batches.device == device)
         place[rows] = np.arange(len(rows))
-    batches &= place >= want.skip_batches
-    if want.batch_range is not None:
-        batches &= (place >= want.batch_range[0]) & (place < want.batch_range[1])
+    first, end = want.batch_range or (0, n)
+    first = max(first, want.skip_batches)
+    batches &= (place >= first) & (place < end)
     ops = batches[line.op_batch] if n else np.zeros(len(log.ops), np.bool_)
     pattern = want.regex()
     matching = ops
@@ -102,7 +104,7 @@ def choose(line: Timeline, steps: Steps, want: Selection) -> Chosen:
     if want.partial:
         matching = _ends(log, matching, want.head, want.tail)
         ops = matching
-    return Chosen(batches, ops, matching)
+    return Chosen(batches, ops, matching, place > first)
 
 
 def _ends(log: Log, ops: Bool, head: int | None, tail: int | None) -> Bool:

@@ -10,7 +10,8 @@ from typing import Any
 from hexnpu.errors import UsageError
 from hexnpu.profile.report import Report, Row, Section
 
-MIN_TEXT = 14
+MIN_TEXT = 14  # text columns keep this much as long as other columns can go instead
+LEAST_TEXT = 6
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def columns(report: Report) -> list[Column]:
         Column("count", "Count", lambda row: f"{row.count:,}"),
         Column("total", "Total us", lambda row: _time(row.total_usec)),
         Column("share", "Share", lambda row: f"{100 * row.share:.1f}%"),
-        Column("avg", "Avg us", lambda row: _time(row.avg_usec)),
+        Column("avg", "Avg us", lambda row: _time(row.avg_usec), drop=10),
         Column("median", "Median", lambda row: _time(row.median_usec), drop=6),
         Column("max", "Max us", lambda row: _time(row.max_usec), drop=7),
         Column("avg-cycles", "Avg cycles", lambda row: _optional(row.avg_cycles, "{:,.0f}"), drop=3),
@@ -124,7 +125,7 @@ def render(titles: list[Column], body: list[list[str]], width: int, fixed: dict[
         return sum(sizes[i] for i in keep) + 2 * (len(keep) - 1)
 
     texts = [i for i in keep if titles[i].left and titles[i].name not in fixed]
-    least = sum(min(sizes[i], MIN_TEXT * 2) for i in texts) - sum(sizes[i] for i in texts)
+    least = sum(min(sizes[i], MIN_TEXT) for i in texts) - sum(sizes[i] for i in texts)
     while width and total() + least > width:
         droppable = [i for i in keep if titles[i].drop]
         if not droppable:
@@ -132,7 +133,7 @@ def render(titles: list[Column], body: list[list[str]], width: int, fixed: dict[
         keep.remove(min(droppable, key=lambda i: titles[i].drop))
     while width and total() > width:
         longest = max(texts, key=lambda i: sizes[i], default=None)
-        if longest is None or sizes[longest] <= MIN_TEXT:
+        if longest is None or sizes[longest] <= LEAST_TEXT:
             break
         sizes[longest] -= 1
     lines = ["  ".join(_pad(titles[i].title, sizes[i], titles[i].left) for i in keep).rstrip()]

@@ -27,9 +27,9 @@ def dump(log: Log) -> str:
         text = log.texts[log.ops.text[i]]
         pmu = "" if log.ops.pmu is None else f" pmu {log.ops.pmu[i].tolist()}"
         out.append(
-            f"op {i} line {log.ops.line[i]} batch {line.op_batch[i]} {text.op} ({text.names}) ({text.dims}) ({text.types}) "
-            f"({text.strides}) ({text.params}) {text.generation} usec {log.ops.usec[i]} cycles {log.ops.cycles[i]} "
-            f"start {log.ops.start[i]} at {line.op_start[i]}{pmu}"
+            f"op {i} line {log.ops.line[i]} batch {line.op_batch[i]} {text.op} ({text.names}) ({text.dims}) "
+            f"({text.types}) ({text.strides}) ({text.params}) {text.generation} usec {log.ops.usec[i]} "
+            f"cycles {log.ops.cycles[i]} start {log.ops.start[i]} at {line.op_start[i]}{pmu}"
         )
     events = log.events
     for i in range(len(events)):

@@ -14,6 +14,7 @@ from hexnpu.profile.columns import N_THREADS, OpText
 
 DEFAULT_DEVICE = "HTP0"
 U32_MAX = 0xFFFFFFFF
+I64_MAX = (1 << 63) - 1
 
 _KINDS = (b"profile-op", b"profile-batch", b"trace-evt", b"trace-op")
 _NAMED_DEVICE = re.compile(rb"[^\s:|]+(?::\d+)?")
@@ -39,12 +40,12 @@ _BATCH = re.compile(
 _OPBATCH = re.compile(rb"OPBATCH\|[^|]*\|n-ops[ \t]+(?P<n_ops>\d+)\|(?:evt-cnt[ \t]+(?P<evt>[\d, \t]+)|----)\|")
 _G0 = re.compile(
     rb"ggml-hex:[ \t]+(?:(?P<device>[A-Za-z]+\d+(?::\d+)?)[ \t]+)?(?P<op>[A-Za-z0-9_+]+)[ \t]+"
-    rb"(?P<body>\S.*?)[ \t]+:[ \t]+total[ \t]+(?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+"
+    rb"(?P<body>\S.*?) : total (?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+"
     rb"cycles[ \t]+(?P<cycles>\d+)[ \t]+pkts[ \t]+\d+"
 )
-_G0_LOOKS = re.compile(rb"ggml-hex:.*[ \t]:[ \t]+total[ \t]+\d")
+_G0_LOOKS = re.compile(rb"ggml-hex:.* : total \d")
 _G0_TENSOR = re.compile(rb"(?P<name>.*?)[ \t]*(?P<dims>(?<!\S)\d+(?::\d+)+!?|NONE)$", re.DOTALL)
-_BANNER = re.compile(rb"Profiling mode[ \t]+(?P<mode>\d+)[ \t]+:[ \t]+pmu-evt[ \t]+\[(?P<events>[^\]]*)\]")
+_BANNER = re.compile(rb"ggml-hex: Profiling mode[ \t]+(?P<mode>\d+)[ \t]+:[ \t]+pmu-evt[ \t]+\[(?P<events>[^\]]*)\]")
 _STAMP = re.compile(rb"(?<!\d)(\d+)\.(\d\d)\.(\d\d\d)\.(\d\d\d)[ \t]+[A-Z][ \t]")
 _LOGCAT = re.compile(rb"(?<!\d)(\d\d)-(\d\d)[ \t]+(\d\d):(\d\d):(\d\d)\.(\d{3,6})(?!\d)")
 
@@ -162,7 +163,7 @@ def _op_tail(body: bytes) -> re.Match[bytes] | None:
     return None
 
 
-def _op(device: str, body: bytes, last_cut: bool) -> Record | None:
+def _op(device: str, body: bytes, last_cut: bool) -> Record:
     tail = _op_tail(body)
     if tail is None:
         return BadRecord("profile-op")
@@ -175,7 +176,7 @@ def _op(device: str, body: bytes, last_cut: bool) -> Record | None:
         return _opbatch(device, raw, usec, cycles, start)
     text = op_text(raw)
     pmu = _numbers(tail["pmu"])
-    if text is None or len(pmu) > 8 or max(pmu, default=0) > U32_MAX or max(start, cycles) > U32_MAX:
+    if text is None or len(pmu) > 8 or max(usec, cycles, start, *pmu) > U32_MAX:
         return BadRecord("profile-op")
     if text.generation == "pipes" and (tail["start"] is None or tail["mhz"] is None):
         return BadRecord("profile-op")  # such a line always ends in `start N mhz F`: this one is torn
@@ -185,9 +186,12 @@ def _op(device: str, body: bytes, last_cut: bool) -> Record | None:
 def _opbatch(device: str, raw: bytes, usec: int, cycles: int, start: int) -> Record:
     match = _OPBATCH.match(raw)
     evt = _numbers(match["evt"]) if match else ()
-    if match is None or start < 0 or len(evt) > N_THREADS:
+    if match is None or start < 0 or len(evt) > N_THREADS or max(cycles, start) > I64_MAX:
         return BadRecord("profile-op")
-    return BatchRecord(device, True, int(match["n_ops"]), usec, cycles, start, -1, evt)
+    n_ops = int(match["n_ops"])
+    if max(n_ops, usec, *evt) > U32_MAX:
+        return BadRecord("profile-op")
+    return BatchRecord(device, True, n_ops, usec, cycles, start, -1, evt)
 
 
 def _event(kind: str, device: str, body: bytes) -> Record:
@@ -205,7 +209,10 @@ def _batch(device: str, body: bytes) -> Record:
     evt = _numbers(match["evt"]) if match else ()
     if match is None or len(evt) > N_THREADS:
         return BadRecord("profile-batch")
-    return BatchRecord(device, False, int(match["n_ops"]), int(match["usec"]), -1, -1, int(match["host"]), evt)
+    n_ops, usec, host = int(match["n_ops"]), int(match["usec"]), int(match["host"])
+    if max(n_ops, usec, *evt) > U32_MAX or host > I64_MAX:
+        return BadRecord("profile-batch")
+    return BatchRecord(device, False, n_ops, usec, -1, -1, host, evt)
 
 
 def _g0(line: bytes) -> Record | None:
@@ -231,13 +238,15 @@ def _g0_odd_names(match: re.Match[bytes]) -> Record:
     return _g0_record(match, [name for name, _ in tensors], [dims for _, dims in tensors])
 
 
-def _g0_record(match: re.Match[bytes], names: list[bytes], dims: list[bytes]) -> OpRecord:
+def _g0_record(match: re.Match[bytes], names: list[bytes], dims: list[bytes]) -> Record:
     def arrow(parts: list[bytes]) -> str:
         return text_of(b" x ".join(parts[:-1]) + b" -> " + parts[-1])
 
     raw = text_of(match["op"] + b" " + match["body"])
     text = OpText(raw, text_of(match["op"]), arrow(names), arrow(dims), "", generation="G0")
     device = text_of(match["device"] or DEFAULT_DEVICE.encode())
+    if max(int(match["usec"]), int(match["cycles"])) > U32_MAX:
+        return BadRecord("total ... us")
     return OpRecord(device, text, int(match["usec"]), int(match["cycles"]), -1, ())
 
 
@@ -270,8 +279,8 @@ def parse_line(line: bytes, cut: bool = False) -> list[Record]:
     """All records of a line, in order. `cut`: the log ends inside this line, what is not complete does not count."""
     marks = _marks(line)
     if not marks:
-        record = _g0(line) if b"ggml-hex" in line else None
-        return [record] if record else []
+        oldest = _g0(line) if b"ggml-hex" in line else None
+        return [oldest] if oldest else []
     records: list[Record] = []
     begin = 0
     for index, (at, kind) in enumerate(marks):
@@ -284,13 +293,11 @@ def parse_line(line: bytes, cut: bool = False) -> list[Record]:
             end = prefix.start() if prefix else marks[index + 1][0]
         body = line[begin:end].lstrip()
         if kind == b"profile-op":
-            record = _op(device, body, cut and last)
+            records.append(_op(device, body, cut and last))
         elif kind == b"profile-batch":
-            record = _batch(device, body)
+            records.append(_batch(device, body))
         else:
-            record = _event(kind.decode(), device, body)
-        if record is not None:
-            records.append(record)
+            records.append(_event(kind.decode(), device, body))
     return records
 
 

@@ -322,7 +322,8 @@ static bool read_op(scan_t * scan, rows_t * rows, const char * text, const char 
     const bool pipes = p[-1] == '|';
     p += 5;
     uint64_t usec, cycles, start = 0, mhz;
-    if (!number(&p, end, &usec) || !SKIP(&p, end, " cycles ") || !number(&p, end, &cycles) || cycles > UINT32_MAX) {
+    if (!number(&p, end, &usec) || !SKIP(&p, end, " cycles ") || !number(&p, end, &cycles) || usec > UINT32_MAX
+        || cycles > UINT32_MAX) {
         return false;
     }
     const bool has_start = SKIP(&p, end, " start ");

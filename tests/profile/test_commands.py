@@ -1,0 +1,280 @@
+"""The commands as a user types them: outputs, exit codes, one line for each mistake."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hexnpu import cli
+from hexnpu.profile.parse.reader import read_log
+from tests.profile.dump import dump
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """hexnpu with these arguments."""
+
+    def call(*arguments: object) -> Result:
+        code = 0
+        try:
+            cli.main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code or 0  # type: ignore[assignment]
+        shown = capsys.readouterr()
+        return Result(code, shown.out, shown.err)
+
+    return call
+
+
+def test_table_fits_the_terminal(run, sample_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    for columns in (60, 80, 100, 160):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        result = run("profile", sample_log, "--top", 3)
+        assert result.code == 0
+        rows = [line for line in result.out.splitlines() if "device time" not in line and not line.startswith("note")]
+        assert max(map(len, rows)) <= columns
+        assert "MUL_MAT" in result.out and "(gaps between ops)"[:8] in result.out and "total" in result.out
+
+
+def test_formats_carry_the_same_figures(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
+    whole = json.loads(run("profile", sample_log, "--format", "json").out)
+    rows = [dict(row, phase=section["phase"]) for section in whole["sections"] for row in section["rows"]]
+    table = list(csv.DictReader(io.StringIO(run("profile", sample_log, "--format", "csv").out)))
+    assert whole["schema"] == "hexnpu-profile/1" and len(rows) == len(table)
+    for row, line in zip(rows, table, strict=True):
+        assert (row["phase"], row["op"], row["kind"]) == (line["phase"], line["op"], line["kind"])
+        assert row["total_usec"] == float(line["total_usec"])
+    for section in whole["sections"]:
+        assert sum(row["total_usec"] for row in section["rows"]) == pytest.approx(section["total_usec"])
+    markdown = run("profile", sample_log, "--format", "markdown").out
+    assert markdown.count("\n| MUL_MAT+ADD |") == 2
+
+
+def test_top_keeps_the_sum(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
+    whole = json.loads(run("profile", sample_log, "--format", "json", "-n", 2).out)
+    for section in whole["sections"]:
+        assert sum(row["total_usec"] for row in section["rows"]) == pytest.approx(section["total_usec"])
+        assert [row["kind"] for row in section["rows"]].count("op") == 2
+
+
+def test_width_cuts_a_column(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
+    assert "MUL_MAT+ADD" in run("profile", sample_log).out
+    assert "MUL_MAT+ADD" not in run("profile", sample_log, "--width", "op:8").out
+
+
+def test_stdin(sample_log: Path) -> None:
+    command = [sys.executable, "-c", "from hexnpu.cli import main; main()", "profile", "-", "--format", "csv"]
+    with sample_log.open("rb") as stream:
+        result = subprocess.run(command, stdin=stream, capture_output=True, check=True, text=True)
+    assert result.stdout.count("\n") > 10
+
+
+def test_timeline_summary_and_bubbles(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
+    rows = json.loads(run("profile", sample_log, "--timeline", "summary", "--format", "json").out)["rows"]
+    per_event = [row for row in rows if row["event"] == "DMA"]
+    union = [row for row in rows if row["event"] == "(any DMA)"]
+    assert len(per_event) == len(union) == 4  # two devices, two threads
+    for one, any_ in zip(per_event, union, strict=True):
+        assert 0 < any_["total_usec"] <= one["total_usec"] * (1 + 1e-9)
+    found = json.loads(run("profile", sample_log, "--timeline", "bubbles", "--format", "json").out)["rows"]
+    assert found and all(row["cycles"] >= 10_000 for row in found)
+    assert [row["cycles"] for row in found] == sorted((row["cycles"] for row in found), reverse=True)
+    assert run("profile", sample_log, "--timeline", "summary").out.startswith("Device")
+
+
+def test_compare_finds_what_became_slower(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    slower = tmp_path / "b.log"
+    text = sample_log.read_text().splitlines(keepends=True)
+    slower.write_text("".join(_slowed(line) if "profile-op ROPE|Qcur" in line else line for line in text))
+    same = run("compare", sample_log, sample_log, "--fail-above", "1%")
+    assert same.code == 0 and "slower" not in same.out
+    found = run("compare", sample_log, slower, "--fail-above", "5%", "--format", "json")
+    assert found.code == 1
+    assert "2 groups are slower by more than 5 %" in found.err and "ROPE" in found.err
+    pairs = json.loads(found.out)["pairs"]
+    assert [(pair["phase"], pair["key"]["op"]) for pair in pairs if pair["verdict"] == "slower"] == [
+        ("prefill", "ROPE"), ("decode", "ROPE"),
+    ]  # fmt: skip
+    decode = next(pair for pair in pairs if pair["phase"] == "decode" and pair["verdict"] == "slower")
+    assert decode["ratio"] == pytest.approx(2.0) and 0 < decode["noise"] < 0.3
+    assert run("compare", sample_log, slower, "--fail-above", "150").code == 0
+
+
+def _slowed(line: str) -> str:
+    head, _, figures = line.partition("|usec ")
+    words = figures.split()
+    words[0], words[2] = str(int(words[0]) * 2), str(int(words[2]) * 2)
+    return f"{head}|usec {' '.join(words)}\n"
+
+
+def test_compare_names_new_and_vanished_ops(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
+    found = json.loads(run("compare", sample_log, GOLDEN / "tokens.log", "--format", "json").out)["pairs"]
+    verdicts = {pair["key"]["op"]: pair["verdict"] for pair in found if pair["phase"] == "decode"}
+    assert verdicts["MUL_MAT"] == "new" and verdicts["ROPE"] == "gone"
+
+
+AUDIT = """\
+ggml-hex: HTP0 supports-op MUL_MAT|blk.0.q.weight x a -> Qcur-0|64:64 x 64:1 -> 64:1|q4_0 x f32 -> f32|18:36 x 4:256 -> 4:256|HTP0 x HTP0 -> HTP0|yes
+ggml-hex: HTP0 supports-op MUL_MAT|blk.0.k.weight x a -> Kcur-0|64:64 x 64:1 -> 64:1|q5_K x f32 -> f32|18:36 x 4:256 -> 4:256|CPU x HTP0 -> HTP0|no
+ggml-hex: HTP0 supports-op CONV_2D: a x b -> c : 5:5 x 5:5 -> 5:5 : f32 x f32 -> f32 : 4:20 x 4:20 -> 4:20 : CPU x CPU -> CPU : no
+
+## SPLIT #0: CPU # 0 inputs
+node #  0 (  GET_ROWS):                 embd (   2K) [  CPU         ] use=1,c=1:    token_embd.weight (  27M) [  CPU         ]
+## SPLIT #1: HTP0 # 6 inputs: [embd (   2K)] [leaf_5 (   0K)]
+node #  1 (  RMS_NORM):               norm-0 (   2K) [ HTP0         ] use=1,c=1:                 embd (   2K) [ HTP0         ]
+ggml-hex: HTP0 profile-op MUL_MAT|blk.0.q.weight x a -> Qcur-0|64:64 x 64:1 -> 64:1|q4_0 x f32 -> f32|18:36 x 4:256 -> 4:256|hvx-tiled vtcm 9|usec 1 cycles 9 start 1 mhz 9.0
+"""  # noqa: E501
+
+
+@pytest.fixture
+def audit_log(tmp_path: Path) -> Path:
+    path = tmp_path / "verbose.log"
+    path.write_text(AUDIT)
+    return path
+
+
+def test_audit_counts_placement(run, audit_log: Path) -> None:  # type: ignore[no-untyped-def]
+    found = json.loads(run("audit", audit_log, "--format", "json").out)
+    rows = {(row["op"], row["types"].split(" ")[0]): row for row in found["placements"]}
+    assert (rows["MUL_MAT", "q4_0"]["yes"], rows["MUL_MAT", "q4_0"]["ran"]) == (1, {"hvx-tiled": 1})
+    assert (rows["MUL_MAT", "q5_K"]["no"], rows["MUL_MAT", "q5_K"]["why"]) == (1, "these types were never accepted")
+    assert rows["CONV_2D", "f32"]["why"] == "no such op was accepted"
+    assert {(node["op"], node["backend"], node["npu"]) for node in found["nodes"]} == {
+        ("GET_ROWS", "CPU", False), ("RMS_NORM", "HTP0", True),
+    }  # fmt: skip
+    assert found["splits"] == {"CPU": 1, "HTP0": 1} and found["most_splits"] == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code", "message"),
+    [
+        (r"^MUL_MAT\|blk\.0\.q", 0, ""),
+        ("RMS_NORM", 0, ""),
+        ("MUL_MAT", 1, "MUL_MAT (q5_K x f32 -> f32, 64:64 x 64:1 -> 64:1) was refused 1 times"),
+        ("GET_ROWS", 1, "GET_ROWS ran 1 times on CPU, for example embd"),
+        ("SSM", 1, "no op of the log matches"),
+        ("(", 2, "is not a regular expression"),
+    ],
+)
+def test_audit_require(run, audit_log: Path, pattern: str, code: int, message: str) -> None:  # type: ignore[no-untyped-def]
+    result = run("audit", audit_log, "--require", pattern)
+    assert result.code == code
+    assert message in result.err
+
+
+def test_export_is_read_back_in_place_of_the_log(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    from hexnpu.profile import parquet
+
+    folder = tmp_path / "out"
+    first = run("profile", sample_log, "--export", folder)
+    assert first.code == 0 and sorted(p.name for p in folder.iterdir()) == [
+        "batches.parquet", "events.parquet", "ops.parquet",
+    ]  # fmt: skip
+    assert dump(parquet.read(folder)) == dump(read_log(str(sample_log)))
+    assert run("profile", folder).out == first.out
+    assert run("compare", sample_log, folder, "--fail-above", "0.1").code == 0
+    assert run("trace", folder, "-o", tmp_path / "a").code == run("trace", sample_log, "-o", tmp_path / "b").code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["g0", "g2", "g4", "not-utf8", "cut", "unicode-names"])
+def test_export_keeps_every_oddity(name: str, run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    from hexnpu.profile import parquet
+
+    assert run("profile", GOLDEN / f"{name}.log", "--export", tmp_path).code == 0
+    assert dump(parquet.read(tmp_path)) == dump(read_log(str(GOLDEN / f"{name}.log")))
+
+
+def test_exported_columns_are_for_any_tool(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import pyarrow.parquet as pq
+
+    run("profile", sample_log, "--export", tmp_path)
+    ops = pq.read_table(tmp_path / "ops.parquet").to_pylist()
+    assert {"device", "op", "dims", "types", "layer", "role", "kernel", "phase", "usec", "begin_ns"} <= set(ops[0])
+    assert sum(row["usec"] for row in ops) == int(read_log(str(sample_log)).ops.usec.sum())
+    assert pq.read_schema(tmp_path / "events.parquet").metadata[b"hexnpu.schema"] == b"hexnpu-profile-columns/1"
+
+
+def test_trace_split_writes_one_file_a_device(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    result = run("trace", sample_log, "-o", tmp_path / "t.perfetto-trace", "--device", "split")
+    assert result.code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.HTP0-0.perfetto-trace", "t.HTP1-0.perfetto-trace"]
+
+
+MISTAKES = [
+    (["profile", "{none}"], 1, "no such file"),
+    (["profile", "{tmp}"], 1, "is a directory"),
+    (["profile", "{binary}"], 1, "is a binary file"),
+    (["profile", "{empty}"], 1, "is empty: run the tool with --profile 1"),
+    (["profile", "{log}", "--filter", "("], 2, "is not a regular expression"),
+    (["profile", "{log}", "--device", "HTP9"], 1, "it has HTP0:0, HTP1:0"),
+    (["profile", "{log}", "--head", "3", "--tail", "3"], 2, "exclude each other"),
+    (["profile", "{log}", "--by", "colour"], 2, "give one of op, layer"),
+    (["profile", "{log}", "--sort", "colour"], 2, "give one of total"),
+    (["profile", "{log}", "--format", "pdf"], 2, "give one of table, json"),
+    (["profile", "{log}", "--width", "op"], 2, "give COLUMN:CHARACTERS"),
+    (["profile", "{log}", "--width", "colour:9"], 2, "there is no such column"),
+    (["profile", "{log}", "--width", "op:9", "--format", "json"], 2, "is for tables"),
+    (["profile", "{log}", "--arch", "v1"], 2, "give one of v73, v75, v79, v81"),
+    (["profile", "{log}", "--pmu-index", "3"], 2, "run with --profile 2"),
+    (["profile", "{log}", "--pmu-name", "x"], 2, "needs a --pmu-index"),
+    (["profile", "{log}", "--timeline", "x"], 2, "give summary or bubbles"),
+    (["profile", "{log}", "--timeline", "summary", "--head", "2"], 2, "a report of its own"),
+    (["profile", "{g1}", "--timeline", "summary"], 1, "run with --profile 3"),
+    (["profile", "{log}", "--html", "{none}/x.html"], 1, "cannot be written"),
+    (["profile", "{log}", "-o", "{tmp}"], 1, "is a directory: give a file name"),
+    (["profile", "{log}", "--html", "{tmp}/x", "-o", "{tmp}/y"], 2, "leave out --output"),
+    (["profile", "{log}", "--export", "{log}"], 1, "cannot be made a folder"),
+    (["profile", "{log}", "--head", "x"], 2, "a valid integer"),
+    (["profile"], 2, "Missing argument"),
+    (["trace", "{log}"], 2, "give a file to write"),
+    (["trace", "{log}", "-o", "{none}/x"], 1, "cannot be written"),
+    (["trace", "{log}", "-o", "{tmp}/x", "--batches", "5"], 2, "give FIRST:END"),
+    (["trace", "{log}", "-o", "{tmp}/x", "--batches", "900:"], 1, "is left to draw"),
+    (["compare", "{log}", "{none}"], 1, "no such file"),
+    (["compare", "{log}", "{log}", "--fail-above", "much"], 2, "give a percentage"),
+    (["compare", "-", "-"], 2, "only one of the two"),
+    (["audit", "{empty}"], 1, "says nothing about placement"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=lambda value: str(value)[:60])
+def test_mistakes_are_one_line(  # type: ignore[no-untyped-def]
+    run, arguments: list[str], code: int, message: str, sample_log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "empty").touch()
+    names = {
+        "log": sample_log, "none": tmp_path / "none", "tmp": tmp_path, "binary": tmp_path / "binary",
+        "empty": tmp_path / "empty", "g1": GOLDEN / "g1.log",
+    }  # fmt: skip
+    before = sorted(tmp_path.rglob("*"))
+    result = run(*(argument.format(**names) for argument in arguments))
+    assert result.code == code, result.err
+    lines = [line for line in result.err.splitlines() if not line.startswith("note:")]
+    assert len(lines) == 1 and lines[0].startswith("hexnpu: ") and message in lines[0]
+    assert sorted(tmp_path.rglob("*")) == before, "something half-written was left behind"
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
+    from hexnpu.profile.output import whole_file
+
+    target = tmp_path / "out"
+    target.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt), whole_file(target) as stream:
+        stream.write(b"half")
+        raise KeyboardInterrupt
+    assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
