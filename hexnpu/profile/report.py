@@ -22,11 +22,11 @@ from hexnpu.profile.timeline import Timeline
 
 GAP_ROWS = ("prologue", "gaps", "epilogue", "host")
 GAP_LABELS = {
-    "prologue": "(prologue: batch start to first op)",
-    "gaps": "(gaps between ops)",
-    "epilogue": "(epilogue: last op to batch end)",
-    "host": "(host: between batches)",
-    "other": "(ops the filter leaves out)",
+    "prologue": "(prologue)",  # a batch's start to its first op
+    "gaps": "(gaps)",  # between its ops
+    "epilogue": "(epilogue)",  # its last op's end to its own
+    "host": "(host)",  # between batches
+    "other": "(filtered out)",
 }
 
 KEYS: dict[str, tuple[tuple[str, ...], Callable[[OpFacts], tuple[str, ...]]]] = {

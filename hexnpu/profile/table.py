@@ -10,7 +10,7 @@ from typing import Any
 from hexnpu.errors import UsageError
 from hexnpu.profile.report import Report, Row, Section
 
-MIN_TEXT = 14  # text columns keep this much as long as other columns can go instead
+MIN_TEXT = 22  # text columns keep this much as long as other columns can go instead
 LEAST_TEXT = 6
 
 
@@ -176,7 +176,7 @@ def split_rows(section: Section, top: int) -> tuple[list[Row], Row | None]:
         return section.rows, None
     more = ops[top:]
     usec = sum(row.total_usec for row in more)
-    label = (f"(… {len(more)} more groups)", *("" for _ in ops[0].key[1:]))
+    label = (f"({len(more)} more groups)", *("" for _ in ops[0].key[1:]))
     left_out = Row(label, "more", sum(row.count for row in more), usec, usec / section.total_usec if usec else 0.0)
     return ops[:top] + rest, left_out
 
