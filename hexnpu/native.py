@@ -195,14 +195,19 @@ def _run_into(path: Path, command: Callable[[Path], list[str]]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as folder:
             out = Path(folder) / path.name
-            _compile(command(out))
+            _compile(command(out), Path(folder))
             out.replace(path)
     except OSError as error:
         raise _cache_error(error.strerror) from None
 
 
-def _compile(command: list[str]) -> None:
-    environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig")}
+def _compile(command: list[str], scratch: Path) -> None:
+    # zig keeps its libc in the global cache; what it makes of our sources goes away with the scratch folder, since
+    # two zigs that compile the same source at once have been seen to read each other's half-written files.
+    environment = os.environ | {
+        "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"),
+        "ZIG_LOCAL_CACHE_DIR": str(scratch / "zig"),
+    }
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, env=environment)
     if result.returncode:
         _progress(None)

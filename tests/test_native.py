@@ -38,7 +38,7 @@ def test_built_once_and_rebuilt_when_a_header_changes(source: Path, monkeypatch:
     first = native.compile_program("answer", [source])
     assert run(first) == "42"
     with monkeypatch.context() as patch:
-        patch.setattr(native, "_compile", lambda _: pytest.fail("compiled what the cache holds"))
+        patch.setattr(native, "_compile", lambda *_: pytest.fail("compiled what the cache holds"))
         assert native.compile_program("answer", [source]) == first
     (source.parent / "answer.h").write_text("#define ANSWER 43\n")
     assert run(native.compile_program("answer", [source])) == "43"
