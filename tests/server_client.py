@@ -40,12 +40,16 @@ class Server:
     """An htp-server child on a socket pair. `with Server() as s: s.ask(FrameType.HELLO)`."""
 
     def __init__(
-        self, flavour: str = "release", args: Sequence[str] = (), env: Mapping[str, str] | None = None
+        self,
+        flavour: str = "release",
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        program: Path | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(TIMEOUT_S)
         self.process = subprocess.Popen(
-            [server_program(Target(flavour)), *args], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
+            [program or server_program(Target(flavour)), *args], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip
         theirs.close()

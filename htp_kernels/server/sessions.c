@@ -29,6 +29,8 @@ static void close_from(int first) {
 /* In the child: only stderr and the control socket stay open, and it does not outlive the server. */
 static void become_session(int fd, struct shared *shared, const struct htp_config *config, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the server too, which ends its sessions */
     if (getppid() != parent) {
         _exit(0);
     }

@@ -132,9 +132,12 @@ static void skip_done(void) {
     }
 }
 
+/* SplitMix64: seeds that follow each other give streams that have nothing in common. */
 static uint32_t random_below(uint32_t n) {
-    engine.random = engine.random * 6364136223846793005ull + 1442695040888963407ull;
-    return (uint32_t) ((engine.random >> 33) % n);
+    uint64_t z = engine.random += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return (uint32_t) ((z ^ z >> 31) % n);
 }
 
 /* Completes one transfer out of those that may go now: any up to the first with the order bit behind the head. */
@@ -192,7 +195,7 @@ void Q6_dmstart_A(void *first) {
         emu_die("dmstart while the engine is running");
     }
     if (!engine.random) {
-        engine.random = seed * 0x9e3779b97f4a7c15ull + 1;
+        engine.random = seed * 0xd1342543de82ef95ull + 1;
     }
     engine.head = at(low(first));
     time_passes();
