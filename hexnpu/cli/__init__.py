@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": ("hexnpu.cli.compare", "compare"),
     "audit": ("hexnpu.cli.audit", "audit"),
     "trace": ("hexnpu.cli.trace", "trace"),
+    "build": ("hexnpu.cli.build", "build"),
 }
 
 

@@ -1,0 +1,69 @@
+"""`hexnpu build`: a CMake tree with presets, in the toolchain container or natively."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+OptionalPath = Optional[Path]  # noqa: UP045 - typer on Python 3.10 needs the class
+OptionalStr = Optional[str]  # noqa: UP045
+
+
+def build(
+    target: Annotated[
+        str, typer.Option("--target", help="android, linux[:host], windows, or their aliases.")
+    ] = "android",
+    source: Annotated[
+        OptionalPath,
+        typer.Option("--source", help="A CMake tree with presets.", show_default="this project's kernels and server"),
+    ] = None,
+    build_dir: Annotated[
+        OptionalPath, typer.Option("--build-dir", help="Where CMake builds.", show_default="SOURCE/build-TARGET[-dbg]")
+    ] = None,
+    install_dir: Annotated[
+        OptionalPath, typer.Option("--install-dir", help="The package folder.", show_default="SOURCE/pkg-TARGET[-dbg]")
+    ] = None,
+    jobs: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("-j", "--jobs", min=1, help="Compilations at a time.", show_default="CPU count"),
+    ] = None,
+    no_docker: Annotated[bool, typer.Option("--no-docker", help="Build natively; always so for Windows.")] = False,
+    preset: Annotated[
+        OptionalStr,
+        typer.Option("--preset", help="The CMake preset.", show_default="arm64-TARGET-snapdragon-release"),
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="The debug preset and the -dbg folders.")] = False,
+    toolchain_url: Annotated[
+        OptionalStr,
+        typer.Option("--toolchain-url", help="Where images are.", show_default="ghcr.io/snapdragon-toolchain"),
+    ] = None,
+    toolchain_version: Annotated[
+        OptionalStr, typer.Option("--toolchain-version", help="Version of the image.", show_default="v0.7")
+    ] = None,
+    push: Annotated[bool, typer.Option("--push", help="Push the package afterwards.")] = False,
+    target_dir: Annotated[
+        OptionalStr,
+        typer.Option("--target-dir", help="Where to push.", show_default="/data/local/tmp/hexnpu or ~/hexnpu"),
+    ] = None,
+) -> None:
+    """Build the kernels and the device server, or a llama.cpp checkout, for a target."""
+    from hexnpu.deploy import build as builds
+    from hexnpu.deploy import container
+    from hexnpu.deploy.targets import parse_target
+    from hexnpu.errors import UsageError
+
+    if target_dir is not None and not push:
+        raise UsageError("--target-dir is where --push puts the package; add --push")
+    where = parse_target(target) if push else builds.build_target(target)
+    built = builds.resolve(
+        where, source=source, build_dir=build_dir, install_dir=install_dir, jobs=jobs, native=no_docker,
+        preset=preset, debug=debug, toolchain_url=toolchain_url or container.URL,
+        toolchain_version=toolchain_version or container.VERSION,
+    )  # fmt: skip
+    builds.run(built)
+    if push:
+        from hexnpu.cli.push import push_package
+
+        push_package(where, built.source, built.install_dir, target_dir)

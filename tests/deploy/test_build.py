@@ -1,0 +1,277 @@
+"""`hexnpu build`: the container's command line word for word, defaults, presets, what can be wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hexnpu.deploy.build import build_target, resolve
+from hexnpu.native import kernels_dir
+
+# Writes its arguments, one a line and a blank line after each call, and does what $ENGINE_DOES says.
+STAND_IN = """#!/bin/sh
+for word in "$@"; do printf '%s\\n' "$word" >> "$RECORD"; done
+echo >> "$RECORD"
+case "$ENGINE_DOES:$1:$2" in
+    no-daemon:*) echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1;;
+    no-image:image:*|no-pull:image:*|no-pull:pull:*) exit 1;;
+    fails:run:*) exit 42;;
+    dies:run:*) kill -9 $$;;
+esac
+"""
+USER = f"{os.getuid()}:{os.getgid()}"
+
+
+class Machine:
+    """A tree with presets, and a folder of stand-ins that is all of PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree = folder / "tree with space"
+        self.tree.mkdir()
+        (self.tree / "CMakeLists.txt").write_text("project(x)")
+        names = [
+            f"arm64-{system}-snapdragon-{kind}"
+            for system in ("android", "linux", "windows")
+            for kind in ("release", "debug")
+        ]
+        write_presets(self.tree / "CMakePresets.json", *names, "odd-debug")
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.record = folder / "record"
+        self.does = ""
+
+    def install(self, name: str, script: str = STAND_IN) -> None:
+        (self.bin / name).write_text(script)
+        (self.bin / name).chmod(0o755)
+
+    def build(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PATH": str(self.bin), "RECORD": str(self.record), "ENGINE_DOES": self.does}
+        return subprocess.run(
+            [sys.executable, "-m", "hexnpu", "build", "--source", str(self.tree), *flags],
+            capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def calls(self) -> list[list[str]]:
+        """The recorded calls, each a list of its arguments."""
+        text = self.record.read_text() if self.record.exists() else ""
+        return [call.split("\n") for call in text.removesuffix("\n\n").split("\n\n")] if text else []
+
+
+def write_presets(path: Path, *names: str) -> None:
+    presets = [{"name": "hidden-base", "hidden": True}, *({"name": n} for n in names)]
+    path.write_text(json.dumps({"version": 5, "configurePresets": presets}))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def script(preset: str, word: str, jobs: int) -> str:
+    return f"cmake --preset {preset} -B build-{word} && cmake --build build-{word} -j {jobs} && cmake --install build-{word} --prefix pkg-{word}"
+
+
+@pytest.mark.parametrize(
+    ("flags", "image", "preset", "word"),
+    [
+        ([], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "arm64-android-snapdragon-release", "android"),
+        (["--target", "adb:SER"], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "arm64-android-snapdragon-release", "adb"),
+        (["--target", "lnx", "--debug"], "ghcr.io/snapdragon-toolchain/arm64-linux:v0.7", "arm64-linux-snapdragon-debug", "lnx-dbg"),
+        (["--target", "ubuntu:me@box"], "ghcr.io/snapdragon-toolchain/arm64-linux:v0.7", "arm64-linux-snapdragon-release", "ubuntu"),
+        (["--preset", "odd-debug"], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "odd-debug", "android-dbg"),
+        (["--toolchain-url", "here/", "--toolchain-version", "v9"], "here/arm64-android:v9", "arm64-android-snapdragon-release", "android"),
+    ],
+)  # fmt: skip
+def test_container_command(machine: Machine, flags: list[str], image: str, preset: str, word: str) -> None:
+    machine.install("docker")
+    result = machine.build("-j", "3", *flags)
+    assert result.returncode == 0, result.stderr
+    version, inspect, run = machine.calls()
+    assert version == ["version", "--format", "{{.Server.Version}}"]
+    assert inspect == ["image", "inspect", "--format", "{{.Id}}", image]
+    assert run == [
+        "run", "--rm", "--init", "-u", USER, "--volume", f"{machine.tree}:/workspace", "--workdir", "/workspace",
+        "--platform", "linux/amd64", image, "sh", "-c", script(preset, word, 3),
+    ]  # fmt: skip
+    (echo,) = [line for line in result.stderr.splitlines() if line.startswith("+ ")]
+    assert echo == (
+        f"+ docker run --rm --init -u {USER} --volume '{machine.tree}:/workspace' --workdir /workspace "
+        f"--platform linux/amd64 {image} sh -c '{script(preset, word, 3)}'"
+    )
+
+
+def test_jobs_are_the_cpus(machine: Machine) -> None:
+    machine.install("docker")
+    machine.build()
+    assert f"-j {os.cpu_count()} " in machine.calls()[-1][-1]
+
+
+def test_own_folders_inside_the_tree(machine: Machine) -> None:
+    machine.install("docker")
+    machine.build("--build-dir", str(machine.tree / "a b"), "--install-dir", str(machine.tree / "out" / "p"))
+    assert "-B 'a b' &&" in machine.calls()[-1][-1]
+    assert machine.calls()[-1][-1].endswith("--prefix out/p")
+
+
+def test_podman_where_there_is_no_docker(machine: Machine) -> None:
+    machine.install("podman")
+    assert machine.build().returncode == 0
+    assert machine.calls()[0] == ["info"]
+    assert machine.calls()[-1][:6] == ["run", "--rm", "--init", "--userns=keep-id", "-u", USER]
+
+
+def test_missing_image_is_pulled(machine: Machine) -> None:
+    machine.install("docker")
+    machine.does = "no-image"
+    result = machine.build()
+    assert result.returncode == 0
+    image = "ghcr.io/snapdragon-toolchain/arm64-android:v0.7"
+    assert machine.calls()[2] == ["pull", "--platform", "linux/amd64", image]
+    assert f"+ docker pull --platform linux/amd64 {image}\n" in result.stderr
+    assert machine.calls()[3][0] == "run"
+
+
+@pytest.mark.parametrize(
+    ("does", "flags", "code", "words"),
+    [
+        ("none", [], 23, "neither docker nor podman is installed"),
+        ("no-daemon", [], 24, "Cannot connect to the Docker daemon"),
+        ("no-pull", [], 25, "cannot be pulled"),
+        ("", ["--preset", "hidden-base"], 26, "no preset 'hidden-base': it has arm64-android-snapdragon-debug"),
+        ("", ["--no-docker"], 27, "cmake is missing: apt-get install cmake"),
+        ("fails", [], 42, "docker failed with exit code 42"),
+        ("dies", [], 137, "docker failed with exit code 137"),
+        ("", ["--target", "emu"], 2, "the emulator builds itself"),
+        ("", ["--target", "linux:"], 2, "is none of"),
+        ("", ["--target", "linux", "--push"], 2, "is none of"),
+        ("", ["--target-dir", "/x"], 2, "add --push"),
+        ("", ["--build-dir", "/elsewhere"], 2, "is not inside"),
+        ("", ["--source", "/nowhere"], 2, "has no CMakeLists.txt"),
+        ("", ["-j", "0"], 2, "jobs"),
+    ],
+)
+def test_what_can_be_wrong(machine: Machine, does: str, flags: list[str], code: int, words: str) -> None:
+    if does != "none":
+        machine.install("docker")
+    machine.does = does
+    result = machine.build(*flags)
+    assert result.returncode == code, result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("hexnpu: ") and words in last
+    assert "Traceback" not in result.stderr
+    assert not list(machine.tree.glob("build-*"))
+
+
+def test_windows_is_always_native(machine: Machine) -> None:
+    machine.install("docker")
+    machine.install("cmake")
+    result = machine.build("--target", "wos", "-j", "2")
+    assert result.returncode == 0, result.stderr
+    build, package = str(machine.tree / "build-wos"), str(machine.tree / "pkg-wos")
+    assert machine.calls() == [
+        ["--preset", "arm64-windows-snapdragon-release", "-B", build],
+        ["--build", build, "-j", "2"],
+        ["--install", build, "--prefix", package],
+    ]
+    assert f"+ cmake --build '{build}' -j 2\n" in result.stderr
+
+
+def test_native_build_stops_at_the_step_that_fails(machine: Machine) -> None:
+    machine.install("cmake", STAND_IN + '[ "$1" != --build ] || exit 3\n')
+    result = machine.build("--no-docker")
+    assert result.returncode == 3 and len(machine.calls()) == 2
+
+
+def test_a_tree_without_presets(machine: Machine) -> None:
+    (machine.tree / "CMakePresets.json").unlink()
+    result = machine.build()
+    assert result.returncode == 26 and "neither CMakePresets.json nor CMakeUserPresets.json" in result.stderr
+
+
+def test_a_colon_in_the_path_cannot_be_mounted(machine: Machine) -> None:
+    machine.install("docker")
+    machine.tree = machine.tree.rename(machine.tree.with_name("a:b"))
+    result = machine.build()
+    assert result.returncode == 2 and "has a colon in its name" in result.stderr
+
+
+class TestShippedPresets:
+    """llama.cpp ships the presets in docs/ and wants them in its root."""
+
+    @pytest.fixture
+    def shipped(self, machine: Machine) -> Path:
+        machine.install("docker")
+        path = machine.tree / "docs" / "backend" / "snapdragon" / "CMakeUserPresets.json"
+        path.parent.mkdir(parents=True)
+        (machine.tree / "CMakePresets.json").unlink()
+        write_presets(path, "arm64-android-snapdragon-release")
+        return path
+
+    def test_copied(self, machine: Machine, shipped: Path) -> None:
+        assert machine.build().returncode == 0
+        assert (machine.tree / "CMakeUserPresets.json").read_bytes() == shipped.read_bytes()
+        assert not (machine.tree / "CMakeUserPresets.json.bak").exists()
+
+    @pytest.mark.parametrize("age_s", [-10, 10])
+    def test_the_newer_one_wins(self, machine: Machine, shipped: Path, age_s: int) -> None:
+        used = machine.tree / "CMakeUserPresets.json"
+        write_presets(used, "arm64-android-snapdragon-release", "mine")
+        mine = used.read_bytes()
+        now = shipped.stat().st_mtime
+        os.utime(used, (now - age_s, now - age_s))
+        assert machine.build().returncode == 0
+        backup = used.with_name(used.name + ".bak")
+        if age_s > 0:
+            assert used.read_bytes() == shipped.read_bytes() and backup.read_bytes() == mine
+        else:
+            assert used.read_bytes() == mine and not backup.exists()
+
+    def test_an_older_copy_of_the_same_is_left_alone(self, machine: Machine, shipped: Path) -> None:
+        used = machine.tree / "CMakeUserPresets.json"
+        used.write_bytes(shipped.read_bytes())
+        os.utime(used, (1, 1))
+        assert machine.build().returncode == 0
+        assert not used.with_name(used.name + ".bak").exists()
+
+
+def test_included_presets_count(machine: Machine) -> None:
+    machine.install("docker")
+    write_presets(machine.tree / "more.json", "mine")
+    (machine.tree / "CMakePresets.json").write_text(json.dumps({"version": 5, "include": ["more.json"]}))
+    assert machine.build("--preset", "mine").returncode == 0
+
+
+def test_terminal_gets_a_terminal(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hexnpu.deploy import container
+
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert container.command("docker", "i", machine.tree, [["true"]])[:5] == ["docker", "run", "--rm", "--init", "-it"]
+
+
+def test_defaults_of_this_project() -> None:
+    build = resolve(build_target("linux"), jobs=2)
+    assert build.source == kernels_dir()
+    assert build.build_dir == kernels_dir() / "build-linux" and build.install_dir == kernels_dir() / "pkg-linux"
+
+
+def test_script_is_the_same_door(machine: Machine) -> None:
+    """scripts/build.py takes the flags of `hexnpu build`."""
+    machine.install("docker")
+    root = Path(__file__).parents[2]
+    environment = {
+        **os.environ,
+        "PATH": str(machine.bin),
+        "RECORD": str(machine.record),
+        "ENGINE_DOES": "",
+        "PYTHONPATH": str(root),
+    }
+    command = [sys.executable, str(root / "scripts" / "build.py"), "--source", str(machine.tree), "--target", "lnx"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert machine.calls()[-1][-1] == script("arm64-linux-snapdragon-release", "lnx", os.cpu_count() or 1)
