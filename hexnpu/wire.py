@@ -65,10 +65,14 @@ class ProfileMode(IntEnum):
 # The PMU events that the emulator counts; hardware has others.
 PMU_DMA_TRANSFERS = 0xF000
 PMU_DMA_BYTES = 0xF001
+PMU_FENCE_CYCLES = 0xF002
 
 TENSOR_WEIGHT = 1
 TENSOR_REPACK = 2
 TENSOR_FENCE = 4
+BUF_FENCE = 1
+MAX_RANKS = 4
+FENCE_BYTES = 128
 
 TRACE_NAMES = {
     0: "DMA", 1: "L2FLUSH", 2: "INIT", 3: "BUFF", 4: "FENCE", 20: "HVX_COMP", 21: "HVX_A_QUANT", 22: "HVX_A_PREP",
@@ -106,7 +110,10 @@ HELLO = np.dtype(
     [("protocol", "<u4"), ("arch", "<u4"), ("n_threads", "<u4"), ("n_hmx", "<u4"), ("vtcm_bytes", "<u8"),
      ("max_map_bytes", "<u8"), ("can_share", "<u4"), ("clock_khz", "<u4"), ("flavour", "S16")]
 )  # fmt: skip
-OPEN = np.dtype([("n_threads", "<u4"), ("vtcm_mib", "<u4"), ("max_map_bytes", "<u8"), ("device", "S32")])
+OPEN = np.dtype(
+    [("n_threads", "<u4"), ("vtcm_mib", "<u4"), ("max_map_bytes", "<u8"), ("device", "S32"), ("fence_timeout_ms", "<u4"),
+     ("pad", "<u4")]
+)  # fmt: skip
 ALLOC = np.dtype([("bytes", "<u8"), ("share", "<u4"), ("pad", "<u4")])
 BUFFER_REF = np.dtype([("handle", "<u4"), ("pad", "<u4")])
 RANGE = np.dtype([("handle", "<u4"), ("pad", "<u4"), ("offset", "<u8"), ("bytes", "<u8")])
@@ -115,7 +122,7 @@ PROFILE_SET = np.dtype([("mode", "<u4"), ("pmu", "<u4", 8), ("pad", "<u4")])
 STATS = np.dtype(
     [(name, "<u8") for name in (
         "n_batches", "n_ops", "n_failed", "dma_transfers", "dma_bytes", "n_buffers", "buffer_bytes", "mapped_bytes",
-        "n_mappings",
+        "n_mappings", "fence_cycles",
     )]
 )  # fmt: skip
 

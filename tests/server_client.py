@@ -121,7 +121,7 @@ class Client:
         return reply
 
     def open(self, n_threads: int = 2, vtcm_mib: int = 2, max_map_bytes: int = 0) -> int:
-        return self.good(FrameType.OPEN, record(wire.OPEN, n_threads, vtcm_mib, max_map_bytes, b"HTP0:0")).session
+        return self.good(FrameType.OPEN, record(wire.OPEN, n_threads, vtcm_mib, max_map_bytes, b"HTP0:0", 0, 0)).session
 
     def alloc(self, n_bytes: int) -> int:
         reply = self.good(FrameType.ALLOC, record(wire.ALLOC, n_bytes, 0, 0))

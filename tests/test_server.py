@@ -170,10 +170,10 @@ def test_buffers(client: Client) -> None:
         (FrameType.LOAD, record(wire.LOAD, 1, 9, 0, 1 << 40, 1) + b"/bin/true", "only 0 of 1 bytes"),
         (FrameType.SUBMIT, b"", "there is no session 7"),
         (FrameType.CLOSE, b"", "there is no session 7"),
-        (FrameType.OPEN, record(wire.OPEN, 5, 0, 0, b""), "this server has 4"),
-        (FrameType.OPEN, record(wire.OPEN, 1, 9, 0, b""), "9437184 bytes of VTCM"),
-        (FrameType.OPEN, record(wire.OPEN, 1, 1 << 31, 0, b""), "bytes of VTCM"),
-        (FrameType.OPEN, record(wire.OPEN, 1, 2, 2**63, b""), "this server has"),
+        (FrameType.OPEN, record(wire.OPEN, 5, 0, 0, b"", 0, 0), "this server has 4"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 9, 0, b"", 0, 0), "9437184 bytes of VTCM"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 1 << 31, 0, b"", 0, 0), "bytes of VTCM"),
+        (FrameType.OPEN, record(wire.OPEN, 1, 2, 2**63, b"", 0, 0), "this server has"),
     ],
 )
 def test_requests_that_are_refused(client: Client, type: int, payload: bytes, says: str) -> None:

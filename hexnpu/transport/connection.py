@@ -106,10 +106,12 @@ class Connection:
             )
             return self._talk(FrameType.SUBMIT, (batch,), tag, False, doing)[1]
 
-    def open_session(self, device: str, n_threads: int, vtcm_mib: int, max_map_bytes: int = 0) -> int:
+    def open_session(
+        self, device: str, n_threads: int, vtcm_mib: int, max_map_bytes: int = 0, fence_timeout_ms: int = 0
+    ) -> int:
         """Opens an NPU session and gives its number. 0 leaves a value to the server."""
         body = np.zeros(1, wire.OPEN)
-        body[0] = (n_threads, vtcm_mib, max_map_bytes, device.encode())
+        body[0] = (n_threads, vtcm_mib, max_map_bytes, device.encode(), fence_timeout_ms, 0)
         return self._exchange(FrameType.OPEN, (body.tobytes(),), 0, f"opening {device}")[0]
 
     def close_session(self, session: int) -> None:

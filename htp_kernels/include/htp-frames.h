@@ -56,6 +56,8 @@ struct htp_open {
     uint32_t vtcm_mib;   /* 0 = the server's choice */
     uint64_t max_map_bytes; /* 0 = the server's limit */
     char device[32];     /* "HTP0:0" */
+    uint32_t fence_timeout_ms; /* how long an op waits for a peer; 0 = the server's choice */
+    uint32_t pad;
 };
 
 struct htp_alloc {
@@ -100,4 +102,5 @@ struct htp_stats {
     uint64_t buffer_bytes;
     uint64_t mapped_bytes;
     uint64_t n_mappings;
+    uint64_t fence_cycles; /* waited for peers */
 };

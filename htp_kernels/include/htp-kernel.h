@@ -14,6 +14,7 @@
  * dst, and no src except one of exactly the same type, place, shape and strides; n_threads is within the session's;
  * regions are apart and within vtcm_bytes. ne may be 0: an op whose dsts are all empty is checked but not run; a
  * src may be empty where dst is not.
+ * A fence is a src or dst only where htp_takes_fence() of the op table says so: I32, one line of HTP_FENCE_BYTES.
  * `run` may call htp_bad() too (an index of a row is only known then), but never from a job: collect there, report after htp_run().
  */
 #pragma once
@@ -75,6 +76,10 @@ enum htp_status htp_bad(struct htp_op *op, const char *field, const char *format
 enum htp_status htp_unsupported(struct htp_op *op, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same for `run`, with a status of its own and no field. */
+enum htp_status htp_failed(struct htp_op *op, enum htp_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Runs job(op, arg, thread, n_threads) on the n_threads threads of the op's plan and returns when all are done. */
 typedef void (*htp_job)(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_threads);
 void htp_run(struct htp_op *op, htp_job job, void *arg);
@@ -97,6 +102,18 @@ struct dma_queue *htp_dma(const struct htp_op *op, uint32_t thread);
 void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stride, uint32_t src_stride, uint32_t row_bytes,
               uint32_t n_rows);
 void dma_pop(struct dma_queue *q);
+
+/*
+ * Fences: how the sessions of a group (its ranks) wait for each other. A fence is a slot of HTP_FENCE_BYTES in shared memory that one
+ * rank writes and the others read; its sequence number only grows, modulo 2^32. What the rank stored or moved by DMA before
+ * htp_fence_release(), its peers see after htp_fence_wait(). The wait is bounded: a fence that does not get there in time, holds what
+ * no rank writes, or carries a rank's failure ends it with a status, and the op's own fence (htp_fence_fail) should pass that on.
+ * The runtime has proved that a fence stands where one belongs (htp_takes_fence()) and nowhere else.
+ */
+void htp_fence_release(const struct htp_tensor *fence, uint32_t seq);
+void htp_fence_fail(const struct htp_tensor *fence, uint32_t seq, enum htp_status status);
+/* Until src[slot], the fence of `rank`, shows seq or later. `info` tells the op's waits apart in the trace. Thread 0 only. */
+enum htp_status htp_fence_wait(struct htp_op *op, uint32_t slot, uint32_t rank, uint32_t seq, uint32_t info);
 
 /* A trace event, recorded in profile mode 3; otherwise one predicted branch. info = block index, 15 bits. dma_pop() records its waits itself. */
 void htp_trace_event(struct htp_tracer *tracer, uint32_t thread, enum htp_trace_id id, uint32_t info);

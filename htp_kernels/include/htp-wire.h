@@ -28,6 +28,8 @@
 #define HTP_ABSENT 0xffffu /* a missing src or dst */
 #define HTP_DETAIL_BYTES 160u
 #define HTP_MAX_TRACES 65536u /* n_traces of a request */
+#define HTP_MAX_RANKS 4u      /* sessions that work on one op */
+#define HTP_FENCE_BYTES 128u  /* a fence: u32 sequence number, u32 status, the rest of its line unused */
 
 enum htp_status {
     HTP_OK = 1,
@@ -59,12 +61,14 @@ enum htp_type {
 };
 
 enum htp_tensor_flag { HTP_TENSOR_WEIGHT = 1, HTP_TENSOR_REPACK = 2, HTP_TENSOR_FENCE = 4 };
+/* A buffer of fences holds nothing else, and fences lie nowhere else. */
+enum htp_buf_flag { HTP_BUF_FENCE = 1 };
 
 /*
  * pmu[i] of a profile counts the event that htp_profile_set.pmu[i] names. The emulator has no counters of the processor's; it
  * knows these, and gives 0 for every other.
  */
-enum htp_pmu_event { HTP_PMU_DMA_TRANSFERS = 0xf000, HTP_PMU_DMA_BYTES = 0xf001 };
+enum htp_pmu_event { HTP_PMU_DMA_TRANSFERS = 0xf000, HTP_PMU_DMA_BYTES = 0xf001, HTP_PMU_FENCE_CYCLES = 0xf002 };
 
 enum htp_profile_mode { HTP_PROFILE_OFF = 0, HTP_PROFILE_BASIC = 1, HTP_PROFILE_PMU = 2, HTP_PROFILE_TRACE = 3 };
 
@@ -102,7 +106,7 @@ struct htp_request {
 struct htp_buf {
     uint64_t base; /* where the mapping begins in the buffer, a multiple of 4096 */
     uint64_t size; /* bytes of the mapping: the batch's tensors lie in [base, base + size) */
-    uint32_t flags;
+    uint32_t flags; /* enum htp_buf_flag */
     uint32_t fd; /* the buffer's handle in the server */
 };
 

@@ -104,13 +104,16 @@ struct htp_extent htp_vtcm_extent(const struct htp_op *op, uint32_t region);
 const struct htp_kernel *htp_kernel_of(uint32_t opcode);
 /* Sources and destinations an op cannot be without. */
 uint32_t htp_n_src(uint32_t opcode);
+/* Whether src (or dst) `slot` of an op is a fence. */
+bool htp_takes_fence(uint32_t opcode, bool is_dst, uint32_t slot);
 bool htp_is_op(uint32_t opcode);
 
 /* maps.c */
 enum htp_status htp_map(struct htp_ctx *ctx, const struct htp_buf *buf, uint32_t index, uint8_t **address);
 void htp_unmap_all(struct htp_ctx *ctx);
 
-/* threads.c */
+/* threads.c: a moment's rest in a poll loop, longer with every turn. */
+void htp_pause(uint32_t turn);
 bool htp_pool_start(struct htp_ctx *ctx);
 void htp_pool_stop(struct htp_ctx *ctx);
 

@@ -28,6 +28,7 @@ struct htp_config {
     uint32_t n_threads;
     uint32_t vtcm_bytes;
     uint64_t max_map_bytes;
+    uint32_t fence_timeout_ms;
     struct htp_progress *progress;
 };
 

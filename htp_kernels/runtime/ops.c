@@ -51,11 +51,27 @@ uint32_t htp_n_src(uint32_t opcode) {
     case HTP_OP_ROPE:
     case HTP_OP_SET_ROWS:
     case HTP_OP_GET_ROWS:
+    case HTP_OP_ALLREDUCE:
+    case HTP_OP_ALLREDUCE_ADD:
         return 2;
     case HTP_OP_MUL_MAT_ADD:
     case HTP_OP_FLASH_ATTN_EXT:
         return 3;
     default:
         return 1;
+    }
+}
+
+bool htp_takes_fence(uint32_t opcode, bool is_dst, uint32_t slot) {
+    switch (opcode) {
+    case HTP_OP_FENCE:
+        return !is_dst && slot == 0;
+    case HTP_OP_CPY_FENCE:
+        return is_dst && slot == 1;
+    case HTP_OP_ALLREDUCE:
+    case HTP_OP_ALLREDUCE_ADD:
+        return !is_dst && slot >= HTP_MAX_RANKS && slot < 2 * HTP_MAX_RANKS;
+    default:
+        return false;
     }
 }

@@ -142,6 +142,9 @@ static void fill_profile(struct htp_ctx *ctx, struct htp_profile *profile, const
             case HTP_PMU_DMA_BYTES:
                 profile->pmu[i] = (uint32_t) (after.dma_bytes - before->dma_bytes);
                 break;
+            case HTP_PMU_FENCE_CYCLES:
+                profile->pmu[i] = (uint32_t) (after.fence_cycles - before->fence_cycles);
+                break;
             default:
                 break;
             }

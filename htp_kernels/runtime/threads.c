@@ -4,6 +4,7 @@
 
 #define SPINS 1500u          /* some tens of microseconds: ops follow each other faster than that */
 #define SPINS_CROWDED 20u    /* fewer processors than threads: let the others run */
+#define NAP_US 20u
 #define N_JOB_BITS 8u        /* low bits of the start gate's word: threads of the job; above: a counter */
 #define STACK_BYTES (64u << 10)
 #define PRIORITY 128
@@ -14,6 +15,14 @@ static void pause_thread(void) {
 #elif defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+}
+
+void htp_pause(uint32_t turn) {
+    if (turn < SPINS) {
+        pause_thread();
+    } else {
+        qurt_sleep(NAP_US); /* whom we wait for may need this processor */
+    }
 }
 
 /* Returns once the gate's word is no longer `old`. */

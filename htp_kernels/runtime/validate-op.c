@@ -28,6 +28,16 @@ enum htp_status htp_unsupported(struct htp_op *op, const char *field, const char
     return status;
 }
 
+enum htp_status htp_failed(struct htp_op *op, enum htp_status status, const char *format, ...) {
+    char name[24], text[HTP_DETAIL_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(op->ctx->detail, sizeof op->ctx->detail, "op %u %s: %s", op->index, htp_op_name(op->opcode, name), text);
+    return status;
+}
+
 static uint32_t region_offset(const struct htp_op *op, uint32_t region) {
     return (uint32_t) op->kparams[HTP_KP_REGIONS + 2 * region];
 }
@@ -105,6 +115,11 @@ static enum htp_status take_slots(struct htp_op *op, const struct batch *batch, 
             snprintf(field, sizeof field, "%s%u", what, i);
             return slots[i] == HTP_ABSENT ? htp_bad(op, field, "is missing")
                                           : htp_bad(op, field, "is tensor %u of %u", slots[i], batch->request->n_tensors);
+        }
+        bool wants = htp_takes_fence(op->opcode, *what == 'd', i);
+        if (out[i] && wants != !!(out[i]->flags & HTP_TENSOR_FENCE)) {
+            snprintf(field, sizeof field, "%s%u", what, i);
+            return htp_bad(op, field, wants ? "must be a fence" : "is a fence, which only fence ops touch");
         }
     }
     return HTP_OK;

@@ -124,6 +124,36 @@ static enum htp_status check_elements(struct htp_ctx *ctx, const struct htp_wire
     return HTP_OK;
 }
 
+/* Fences and other tensors never share a buffer; a fence is one whole line. */
+static enum htp_status check_fence(struct htp_ctx *ctx, const struct batch *batch, const struct htp_wire_tensor *t,
+                                   uint32_t index) {
+    bool is_fence = t->flags & HTP_TENSOR_FENCE;
+    if (is_fence != !!(batch->bufs[t->bi].flags & HTP_BUF_FENCE)) {
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: %s", index,
+                          is_fence ? "is a fence, but its buffer holds none" : "is no fence, but its buffer holds only such");
+    }
+    if (is_fence && (t->type != HTP_I32 || t->size != HTP_FENCE_BYTES || t->ne[0] != HTP_FENCE_BYTES / 4
+                     || t->data % HTP_FENCE_BYTES)) {
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: a fence is one aligned line of %u bytes, type I32", index,
+                          HTP_FENCE_BYTES);
+    }
+    return HTP_OK;
+}
+
+/* One buffer named twice is named alike: otherwise a tensor could lie over a fence. */
+static enum htp_status check_buffer_flags(struct htp_ctx *ctx, const struct batch *batch, uint32_t index) {
+    const struct htp_buf *buf = &batch->bufs[index];
+    if (buf->flags & ~(uint32_t) HTP_BUF_FENCE) {
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffer %u: flags is %u, must be made of enum htp_buf_flag", index, buf->flags);
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        if (batch->bufs[i].fd == buf->fd && batch->bufs[i].flags != buf->flags) {
+            return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffers %u and %u: one handle with different flags", i, index);
+        }
+    }
+    return HTP_OK;
+}
+
 static enum htp_status check_tensor(struct htp_ctx *ctx, const struct batch *batch, uint32_t index) {
     const struct htp_wire_tensor *t = &batch->tensors[index];
     struct type_info info = type_info(t->type);
@@ -153,7 +183,8 @@ static enum htp_status check_tensor(struct htp_ctx *ctx, const struct batch *bat
     if (status != HTP_OK) {
         return status;
     }
-    return tiled ? check_tiles(ctx, t, index) : check_strides(ctx, t, index, info);
+    status = tiled ? check_tiles(ctx, t, index) : check_strides(ctx, t, index, info);
+    return status == HTP_OK ? check_fence(ctx, batch, t, index) : status;
 }
 
 static void take_tensor(struct htp_ctx *ctx, const struct batch *batch, uint32_t index) {
@@ -202,7 +233,10 @@ enum htp_status htp_validate(struct htp_ctx *ctx, struct batch *batch, const voi
     const struct htp_request *r = batch->request;
     batch->failing_op = r->n_ops;
     for (uint32_t i = 0; i < r->n_bufs && status == HTP_OK; i++) {
-        status = htp_map(ctx, &batch->bufs[i], i, &batch->address[i]);
+        status = check_buffer_flags(ctx, batch, i);
+        if (status == HTP_OK) {
+            status = htp_map(ctx, &batch->bufs[i], i, &batch->address[i]);
+        }
     }
     for (uint32_t i = 0; i < r->n_tensors && status == HTP_OK; i++) {
         status = check_tensor(ctx, batch, i);

@@ -72,6 +72,7 @@ static void frame_structs(void) {
     end();
     begin("htp_open", sizeof(struct htp_open));
     FIELD(htp_open, n_threads), FIELD(htp_open, vtcm_mib), FIELD(htp_open, max_map_bytes), FIELD(htp_open, device);
+    FIELD(htp_open, fence_timeout_ms), FIELD(htp_open, pad);
     end();
     begin("htp_alloc", sizeof(struct htp_alloc));
     FIELD(htp_alloc, bytes), FIELD(htp_alloc, share), FIELD(htp_alloc, pad);
@@ -92,7 +93,7 @@ static void frame_structs(void) {
     begin("htp_stats", sizeof(struct htp_stats));
     FIELD(htp_stats, n_batches), FIELD(htp_stats, n_ops), FIELD(htp_stats, n_failed), FIELD(htp_stats, dma_transfers);
     FIELD(htp_stats, dma_bytes), FIELD(htp_stats, n_buffers), FIELD(htp_stats, buffer_bytes);
-    FIELD(htp_stats, mapped_bytes), FIELD(htp_stats, n_mappings);
+    FIELD(htp_stats, mapped_bytes), FIELD(htp_stats, n_mappings), FIELD(htp_stats, fence_cycles);
     end();
 }
 

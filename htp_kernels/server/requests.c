@@ -10,6 +10,7 @@
 
 #include "server.h"
 
+#define FENCE_TIMEOUT_MS 60000u /* longer than any op: a peer may have a whole prompt's layers before its fence */
 #define HVX_CONTEXTS 4u /* threads of a session that names no number, as many as phones have */
 
 int64_t request_head_bytes(struct conn *c, const struct htp_frame *frame) {
@@ -116,6 +117,7 @@ static void open_session(struct conn *c) {
         .n_threads = open.n_threads ? open.n_threads : limits->n_threads < HVX_CONTEXTS ? limits->n_threads : HVX_CONTEXTS,
         .vtcm_bytes = (uint32_t) vtcm,
         .max_map_bytes = open.max_map_bytes ? open.max_map_bytes : limits->max_map_bytes,
+        .fence_timeout_ms = open.fence_timeout_ms ? open.fence_timeout_ms : FENCE_TIMEOUT_MS,
     };
     if (config.n_threads > limits->n_threads || vtcm > limits->vtcm_bytes || config.max_map_bytes > limits->max_map_bytes) {
         conn_refuse(c, &c->frame, HTP_INVAL_PARAMS,

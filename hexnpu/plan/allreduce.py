@@ -1,0 +1,133 @@
+"""ALLREDUCE, ALLREDUCE_ADD: the sum of all ranks' inputs (and of a residual), the same bits on every rank. F32 or F16.
+
+Sources: inputs 0..3 in rank order, fences 4..7, the residual 8. Every rank gets a slice of the elements (dense tensors) or
+of the rows. See kernels/allreduce-ops.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hexnpu.plan.base import VTCM_ALIGN, Device, OpSpec, Plan, Refusal, ShapeError
+from hexnpu.plan.rowwise import MIN_THREAD_BYTES, TILE_BYTES, need_type
+from hexnpu.tensor import DTYPES, Desc, Type
+from hexnpu.wire import MAX_RANKS
+
+Array = npt.NDArray[Any]
+
+SEQ, RANK, N_RANKS = 0, 1, 2
+FENCES, RESIDUAL = MAX_RANKS, 2 * MAX_RANKS
+KERNEL_1D, KERNEL_2D = 0, 1
+# Slices begin at whole vectors, so that no two ranks write into one line of memory.
+SLICE_ALIGN_BYTES = 128
+STAGES = 2
+# Columns a tile at most; the kernel's limit on rows is beyond any tile.
+MAX_TILE = 1 << 20
+
+
+def infer(op: str, src: Sequence[Desc | None], params: dict[str, object]) -> tuple[Desc, ...]:
+    """One contiguous result a rank. Raises ShapeError where the inputs differ or the residual does not fit."""
+    n = _n_ranks(op, params)
+    inputs = [d for d in src[:n] if d is not None]
+    if len(inputs) != n:
+        raise ShapeError(f"{op} over {n} ranks has {len(inputs)} inputs; GroupGraph.allreduce makes it")
+    if any((d.ne, d.type) != (inputs[0].ne, inputs[0].type) for d in inputs):
+        raise ShapeError(f"{op}: the ranks' inputs differ: {', '.join(map(str, inputs))}")
+    residual = src[RESIDUAL] if len(src) > RESIDUAL else None
+    if (op == "ALLREDUCE_ADD") != (residual is not None):
+        raise ShapeError(f"{op} has {'no' if residual is None else 'a'} residual")
+    if residual is not None and not residual_fits(inputs[0], residual):
+        raise ShapeError(f"{op}: the residual {residual} is neither like {inputs[0]} nor one row of it")
+    return (Desc.contiguous(inputs[0].type, inputs[0].ne),) * n
+
+
+def residual_fits(x: Desc, residual: Desc) -> bool:
+    """Of the same type, and of the same shape or one row of it."""
+    return residual.type == x.type and residual.ne in (x.ne, (x.ne[0], 1, 1, 1))
+
+
+def pack(op: str, params: dict[str, object]) -> tuple[int, ...]:
+    """`rank` and `n_ranks`."""
+    rank = params.get("rank")
+    n = _n_ranks(op, params)
+    if not isinstance(rank, int) or not 0 <= rank < n or set(params) - {"rank", "n_ranks"}:
+        raise ShapeError(f"{op}: rank {rank} of {n} ranks")
+    return (0, rank, n, *[0] * 13)
+
+
+def _n_ranks(op: str, params: dict[str, object]) -> int:
+    n = params.get("n_ranks")
+    if not isinstance(n, int) or not 2 <= n <= MAX_RANKS:
+        raise ShapeError(f"{op}: n_ranks is {n}, it must be 2 to {MAX_RANKS}")
+    return n
+
+
+def plan(spec: OpSpec, device: Device) -> Plan:
+    """Raises Refusal for other types, and rows that no single stride walks."""
+    rank, n_ranks = spec.params[RANK], spec.params[N_RANKS]
+    residual = spec.src[RESIDUAL] if len(spec.src) > RESIDUAL else None
+    inputs = [d for d in spec.src[:n_ranks] if d is not None]
+    sides = [*inputs, *([] if residual is None else [residual])]
+    dst = spec.dst[0]
+    for i, desc in enumerate((*sides, *spec.dst)):
+        need_type(f"operand {i}", desc, Type.F32, Type.F16)
+        if desc.type != dst.type:
+            raise Refusal(f"operand {i} is {desc.type.name}, dst is {dst.type.name}; the kernel takes one type")
+    if residual is not None and not residual_fits(dst, residual):
+        raise Refusal(f"the residual {residual} is neither like {dst} nor one row of it")
+    is_1d = all(d.is_contiguous and d.ne == dst.ne for d in (*sides, *spec.dst))
+    if not is_1d and not all(_rows_in_step(d) for d in (*sides, *spec.dst)):
+        raise Refusal("an operand's rows do not follow each other with one stride; make it contiguous first")
+    itemsize = DTYPES[dst.type].itemsize
+    n_units = dst.n_elements if is_1d else dst.n_rows
+    first, count = slice_of(n_units, SLICE_ALIGN_BYTES // itemsize if is_1d else 1, rank, n_ranks)
+    slice_bytes = count * (1 if is_1d else dst.ne[0]) * itemsize
+    threads = max(1, min(device.n_threads, slice_bytes * (len(sides) + len(spec.dst)) // MIN_THREAD_BYTES))
+    cols = count if is_1d else dst.ne[0]
+    chunk = _chunk(cols, threads if is_1d else 1, itemsize)
+    pitch = -(-chunk * itemsize // VTCM_ALIGN) * VTCM_ALIGN
+    block = 1 if is_1d else max(1, min(TILE_BYTES // pitch, -(-count // threads)))
+    kind = "1d" if is_1d else "2d"
+    name = f"{spec.op.lower().replace('_', '-')}-{kind}-{dst.type.name.lower()}"
+    for stages, n_threads, rows in ((STAGES, threads, block), (STAGES, 1, 1), (1, 1, 1)):
+        result = Plan(KERNEL_1D if is_1d else KERNEL_2D, name, n_threads, rows, (chunk, stages, first, count))
+        for desc in (*sides, dst):
+            result.per_thread(stages * pitch * (1 if is_1d or desc.n_rows == 1 else rows))
+        if result.vtcm_bytes <= device.vtcm_bytes:
+            return result
+    raise Refusal(f"tiles of {chunk} columns need {result.vtcm_bytes} bytes of VTCM, the session has {device.vtcm_bytes}")
+
+
+def slice_of(n: int, align: int, rank: int, n_ranks: int) -> tuple[int, int]:
+    """First and count of the rank's share of n things, cut at multiples of `align`."""
+    each = -(-n // (n_ranks * align)) * align
+    first = min(rank * each, n)
+    return first, min(each, n - first)
+
+
+def _chunk(cols: int, threads: int, itemsize: int) -> int:
+    """Columns a tile: a tile's bytes, or a thread's share where that is less."""
+    align = SLICE_ALIGN_BYTES // itemsize
+    share = -(-cols // (threads * align)) * align
+    return max(align, min(share, TILE_BYTES // itemsize))
+
+
+def _rows_in_step(d: Desc) -> bool:
+    """Whether one stride walks the rows of all dimensions."""
+    walked = [(n, b) for n, b in zip(d.ne[1:], d.nb[1:], strict=True) if n > 1]
+    return all(b == n_inner * b_inner for (n_inner, b_inner), (_, b) in zip(walked, walked[1:], strict=False))
+
+
+def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:
+    """The sum in rank order, then the residual, rounded after each addition as `dtype` does."""
+    total: Array | None = None
+    for a in (*src[: spec.params[N_RANKS]], *src[RESIDUAL : RESIDUAL + 1]):
+        if a is not None:
+            values = a.astype(dtype)
+            total = values if total is None else np.add(total, values)
+    assert total is not None
+    return (total,) * len(spec.dst)
