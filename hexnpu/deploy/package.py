@@ -35,11 +35,11 @@ def install_dir(target: Target, source: Path, debug: bool) -> Path:
 def package_root(folder: Path) -> Path:
     """The folder with bin/ and lib/. Raises PackageMissing where there is none, or nothing in it."""
     if not folder.is_dir():
-        raise PackageMissing(f"there is no package folder {folder}: build it (hexnpu build), or name it by --install-dir")
+        raise PackageMissing(f"no package folder {folder}: build it (hexnpu build), or name it by --install-dir")
     nested = folder / "llama.cpp"
     root = nested if nested.is_dir() and not (folder / "bin").is_dir() else folder
     if not any(root.iterdir()):
-        raise PackageMissing(f"the package folder {root} is empty: build it (hexnpu build), or name it by --install-dir")
+        raise PackageMissing(f"package folder {root} is empty: build it (hexnpu build), or name it by --install-dir")
     return root
 
 

@@ -1,0 +1,160 @@
+"""This machine as a device: programs are children, files are written by Python. Also a local Windows host."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any
+
+from hexnpu.deploy.device import Command, Upload
+from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.posix import PosixDevice, remote_error
+from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
+from hexnpu.deploy.targets import LOCAL, Target
+
+_GRACE_S = 2
+
+
+class LocalProcess(Process):
+    def __init__(self, what: str, child: subprocess.Popen[bytes]) -> None:
+        super().__init__(what)
+        self._child = child
+        self._writing = threading.Lock()
+        streams = [(STDOUT, child.stdout), (STDERR, child.stderr)]
+        readers = [start_thread(functools.partial(self._copy, n, s)) for n, s in streams if s is not None]
+        start_thread(functools.partial(self._wait, readers))
+
+    def _copy(self, number: int, stream: IO[bytes]) -> None:
+        while data := os.read(stream.fileno(), 65536):
+            self._put(number, data)
+
+    def _wait(self, readers: list[threading.Thread]) -> None:
+        for reader in readers:
+            reader.join()
+        code = self._child.wait()
+        self._end(code if code >= 0 else 128 - code)
+
+    def write(self, data: bytes) -> None:
+        assert self._child.stdin
+        with self._writing:
+            try:
+                self._child.stdin.write(data)
+                self._child.stdin.flush()
+            except (OSError, ValueError):
+                return
+
+    def close_stdin(self) -> None:
+        assert self._child.stdin
+        try:
+            self._child.stdin.close()
+        except OSError:
+            return
+
+    def kill(self) -> None:
+        if os.name == "nt":
+            self._child.kill()
+        else:
+            self._signal_group(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(_GRACE_S)
+            self._signal_group(signal.SIGKILL)
+        self._child.wait()
+
+    def _signal_group(self, number: int) -> None:
+        try:
+            os.killpg(self._child.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    def close(self) -> None:
+        self.close_stdin()
+
+
+class LocalDevice(PosixDevice):
+    posix = os.name != "nt"
+
+    def __init__(self, target: Target = LOCAL) -> None:
+        self.target = target
+        self.name = "this machine"
+
+    def open(self, command: Command) -> LocalProcess:
+        options: dict[str, Any] = {}
+        if os.name == "nt":
+            options["creationflags"] = subprocess.CREATE_NEW_PROCESS_GROUP  # type: ignore[attr-defined, unused-ignore]
+        else:
+            options["start_new_session"] = True
+            if command.core_dumps:
+                _allow_core_dumps()
+        directory = Path(command.directory).expanduser()
+        if not directory.is_dir():
+            raise DeployError(f"no folder {directory} on this machine: push first, or name another --target-dir")
+        program = command.argv[0]
+        if "/" in program:
+            # Else Popen looks for it from our own directory (on Windows).
+            program = str(directory / program)
+        elif shutil.which(program) is None:
+            raise DeployError(f"no program {program!r} on this machine: neither in the package nor in PATH")
+        try:
+            child = subprocess.Popen(
+                [program, *command.argv[1:]], cwd=directory, env={**os.environ, **command.environment},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if command.merge else subprocess.PIPE, **options,
+            )  # fmt: skip
+        except OSError as error:
+            raise DeployError(f"{program} could not be started: {error.strerror}") from None
+        except ValueError as error:
+            raise DeployError(f"{program} could not be started: {error}") from None
+        return LocalProcess(program, child)
+
+    def remote_command(self, command: Command) -> str:
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in command.environment.items())
+        return f"cd {shlex.quote(str(Path(command.directory).expanduser()))} && {variables} {shlex.join(command.argv)}"
+
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
+        root = Path(directory).expanduser()
+        try:
+            for file in files:
+                _write(root / file.path, file, sent)
+        except OSError as error:
+            raise remote_error(f"{error.filename or root}", os.strerror(error.errno or 0)) from None
+
+    def pull(self, path: str, to: Path) -> None:
+        try:
+            shutil.copyfile(Path(path).expanduser(), to)
+        except OSError as error:
+            raise DeployError(f"{path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        return
+
+
+def _allow_core_dumps() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+
+def _write(path: Path, file: Upload, sent: Callable[[int], None]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink() or file.symlink:
+        path.unlink(missing_ok=True)
+    if file.symlink:
+        path.symlink_to(os.fsdecode(b"".join(file.chunks())))
+        return
+    with path.open("wb") as out:
+        for chunk in file.chunks():
+            out.write(chunk)
+            sent(len(chunk))
+    os.utime(path, (file.mtime, file.mtime))

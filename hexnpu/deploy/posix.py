@@ -1,0 +1,143 @@
+"""What all POSIX targets share: the shell wrapper of a program, its process id, how it is ended, and remote errors.
+
+A program runs under a small `sh` script in a process group of its own (sshd and adbd start one per command). The script
+prints its process id as a first line, which never reaches the user; it is what `kill` needs. It waits for the program,
+so that a death by signal n comes back as 128 + n over every transport.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from hexnpu.deploy.device import Command, Result
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
+from hexnpu.deploy.process import STDOUT, Process
+from hexnpu.deploy.quoting import decode, join
+from hexnpu.deploy.targets import Target
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Of a directory argument only a leading ~ means something.
+EXPAND = 'case $d in "~") d=$HOME;; "~/"*) d=$HOME/${d#"~/"};; esac'
+
+_MARK = b"hexnpu-process:"
+
+_KILL = """
+kill -TERM -$1 2>/dev/null || kill -TERM $1 2>/dev/null
+n=0
+while kill -0 -$1 2>/dev/null; do
+    n=$((n + 1))
+    [ $n = 20 ] && kill -KILL -$1 2>/dev/null
+    [ $n = 60 ] && exit 1
+    sleep 0.1
+done
+exit 0
+"""
+
+
+def wrap(command: Command) -> list[str]:
+    """The argument list of the wrapper."""
+    program = command.argv
+    # `env` would take a name with = for a variable.
+    if "=" in program[0] or program[0].startswith("-"):
+        program = ("sh", "-c", 'exec "$0" "$@"', *program)
+    script = "; ".join(
+        (
+            f"d=$0; {EXPAND}",
+            'cd "$d" || exit 1',
+            f"echo {_MARK.decode()}$$",
+            *(["ulimit -c unlimited 2>/dev/null"] if command.core_dumps else []),
+            *(["exec 2>&1"] if command.merge else []),
+            'env "$@"',
+            "exit $?",
+        )
+    )
+    directory = command.directory if command.directory.startswith(("/", "~")) else f"./{command.directory}"
+    variables = (f"{name}={value}" for name, value in command.environment.items())
+    return ["sh", "-c", script, directory, *variables, *program]
+
+
+def remote_error(what: str, text: str) -> DeployError:
+    """The error for what a program of the target complained of."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
+    if "No space left" in text or "Disk quota exceeded" in text:
+        return NoSpace(f"{what}: no space left on the target ({line}); remove files there, or use another --target-dir")
+    if re.search("Read-only file system|Permission denied|Operation not permitted", text):
+        return TargetReadOnly(f"{what}: not writable ({line}); choose another --target-dir, or mend its permissions")
+    return DeployError(f"{what}: {line}")
+
+
+def lost_while(name: str, what: str) -> ConnectionLost:
+    return ConnectionLost(f"the connection to {name} was lost while it ran {what}: check cable and network, then repeat")
+
+
+class PosixProcess(Process):
+    """A wrapped program. Transports give what arrives to `_arrived`; the first line is held back and read here."""
+
+    def __init__(self, what: str, device: PosixDevice) -> None:
+        super().__init__(what)
+        self._device = device
+        self._head = b""
+        self.pid: int | None = None
+
+    def _arrived(self, stream: int, data: bytes) -> None:
+        if self.pid is None and stream == STDOUT:
+            data = self._preamble(data)
+        if data:
+            self._put(stream, data)
+
+    def _preamble(self, data: bytes) -> bytes:
+        """Takes the line with the process id; what a login script printed before it is dropped."""
+        self._head += data
+        found = re.search(rb"(?:^|\n)" + _MARK + rb"(\d+)\r?\n", self._head)
+        if not found:
+            return b""
+        self.pid = int(found[1])
+        return self._head[found.end() :]
+
+    def kill(self) -> None:
+        if self.pid is not None:
+            self._device.shell(_KILL, str(self.pid), timeout_s=15)
+
+
+class PosixDevice:
+    """`shell` in terms of `open`, and what goes with it."""
+
+    target: Target
+    name: str
+    posix = True
+    merges = False
+
+    @abstractmethod
+    def open(self, command: Command) -> Process: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def remote_command(self, command: Command) -> str:
+        return join(wrap(command))
+
+    def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
+        with_tail = Command(("sh", "-c", script, "sh", *arguments))
+        process = self.open(with_tail)
+        try:
+            return Result(*process.communicate(timeout_s=timeout_s))
+        except TimeoutError:
+            raise DeployError(f"{self.name}: a shell command did not end within {timeout_s:g} s") from None
+
+    def checked_shell(self, what: str, script: str, *arguments: str, timeout_s: float = 60) -> bytes:
+        """Its output. Raises the error that fits what it printed where it fails."""
+        result = self.shell(script, *arguments, timeout_s=timeout_s)
+        if result.code != 0:
+            raise remote_error(f"{self.name}: {what}", decode(result.stderr or result.stdout))
+        return result.stdout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
