@@ -1,6 +1,6 @@
 /*
- * CPY: the elements of src as dst's type, both strided as they like. Of one type, whatever it is, by DMA from DDR to DDR; F32 to
- * F16 and back through the row pipeline.
+ * CPY: the elements of src as dst's type, both strided as they like. Of one type, whatever it is, by DMA from DDR to
+ * DDR; F32 to F16 and back through the row pipeline.
  */
 #include "htp-rows-pipe.h"
 #include "hvx-convert.h"
@@ -50,8 +50,8 @@ static void copy_job(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_t
             dma_pop(q);
             in_flight--;
         }
-        dma_push(q, rows_address(&p->dst, &t), rows_address(&p->src[0], &t), p->dst.stride[0], p->src[0].stride[0], t.n_cols,
-                 t.n_rows);
+        const uint8_t *from = rows_address(&p->src[0], &t);
+        dma_push(q, rows_address(&p->dst, &t), from, p->dst.stride[0], p->src[0].stride[0], t.n_cols, t.n_rows);
         in_flight++;
     }
     for (; in_flight; in_flight--) {

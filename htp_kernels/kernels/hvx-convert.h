@@ -1,7 +1,8 @@
 /*
- * Rows of one type to another, in VTCM. `to` and `from` begin at vector boundaries; what is read or written behind the end of a row
- * ends with its last vector (F32, F16) or CONVERT_SLACK bytes behind it (blocks). Halves are exact on every arch. From v79 on
- * quantized types are those of ggml's reference bit for bit; before, qfloat's products differ from it by an ulp.
+ * Rows of one type to another, in VTCM. `to` and `from` begin at vector boundaries; what is read or written behind
+ * the end of a row ends with its last vector (F32, F16) or CONVERT_SLACK bytes behind it (blocks). Halves are exact
+ * on every arch. From v79 on quantized types are those of ggml's reference bit for bit; before, qfloat's products
+ * differ from it by an ulp.
  */
 #pragma once
 
@@ -153,8 +154,8 @@ static inline void convert_q4_1_f32(uint8_t *to, const uint8_t *from, uint32_t n
 }
 
 /*
- * A Q6_K block of 256: 128 bytes of low nibbles, 64 of high bit pairs, 16 scales of 16 elements, the half scale of all. Element
- * 128 g + 32 t + i takes nibble t / 2 of byte 64 g + 32 (t % 2) + i and bit pair t of byte 32 g + i.
+ * A Q6_K block of 256: 128 bytes of low nibbles, 64 of high bit pairs, 16 scales of 16 elements, the half scale of
+ * all. Element 128 g + 32 t + i takes nibble t / 2 of byte 64 g + 32 (t % 2) + i and bit pair t of byte 32 g + i.
  */
 static inline void convert_q6_k_f32(uint8_t *to, const uint8_t *from, uint32_t n) {
     HVX_Vector mask_low = Q6_Vb_vsplat_R(15), mask_high = Q6_Vb_vsplat_R(0x30), offset = Q6_Vb_vsplat_R(32);
@@ -185,8 +186,8 @@ static inline HVX_Vector convert_round(HVX_Vector v) {
 }
 
 /*
- * d = amax / 127, q = round(x * (1 / d)), both divisions rounded as IEEE says: on the scalar core, twice a block. A block's 34
- * bytes are the beginning of a whole vector; what it writes too much the next block overwrites.
+ * d = amax / 127, q = round(x * (1 / d)), both divisions rounded as IEEE says: on the scalar core, twice a block. A
+ * block's 34 bytes are the beginning of a whole vector; what it writes too much the next block overwrites.
  */
 static inline void convert_f32_q8_0(uint8_t *to, const uint8_t *from, uint32_t n) {
     const float least = 2.9387362e-39f; /* below, 1 / d is infinite and d is 0 as a half */

@@ -1,6 +1,7 @@
 /*
- * GET_ROWS: dst row i = table row idx[i]; SET_ROWS: table row idx[i] = src row i. Of one type, rows go from DDR to DDR by DMA
- * alone; otherwise through VTCM, where they are converted, in chunks of a row so that all threads have work.
+ * GET_ROWS: dst row i = table row idx[i]; SET_ROWS: table row idx[i] = src row i. Of one type, rows go from DDR to
+ * DDR by DMA alone; otherwise through VTCM, where they are converted, in chunks of a row so that all threads have
+ * work.
  *
  * `dense` is the side with a row for each index. A row that an index outside the table names is not touched, and the
  * op reports the first such index once all others are done. Of two indices that name one row the later one wins.
@@ -62,7 +63,8 @@ static struct place place_of(const struct move *m, uint32_t row) {
 /* Index i of the row of indices that belongs to plane (j, k). */
 static int64_t index_at(const struct move *m, uint32_t i, uint32_t j, uint32_t k) {
     const struct htp_tensor *t = m->idx;
-    const uint8_t *p = t->data + (size_t) i * t->nb[0] + (size_t) (j % t->ne[1]) * t->nb[1] + (size_t) (k % t->ne[2]) * t->nb[2];
+    const uint8_t *row = t->data + (size_t) (j % t->ne[1]) * t->nb[1] + (size_t) (k % t->ne[2]) * t->nb[2];
+    const uint8_t *p = row + (size_t) i * t->nb[0];
     return t->type == HTP_I64 ? *(const int64_t *) (const void *) p : *(const int32_t *) (const void *) p;
 }
 
@@ -145,7 +147,8 @@ static void move_directly(struct move *m, struct dma_queue *q, struct hex_range 
 static void move_converted(struct htp_op *op, struct move *m, struct hex_range units, uint32_t thread) {
     struct dma_queue *q = htp_dma(op, thread);
     uint8_t *in = htp_vtcm(op, REGION_IN, thread), *out = htp_vtcm(op, REGION_OUT, thread);
-    size_t in_bytes = convert_buffer_bytes(m->from_type, m->chunk), out_bytes = convert_buffer_bytes(m->to_type, m->chunk);
+    size_t in_bytes = convert_buffer_bytes(m->from_type, m->chunk);
+    size_t out_bytes = convert_buffer_bytes(m->to_type, m->chunk);
     struct piece pieces[MAX_STAGES];
     uint32_t primed = 0, step = 0;
     for (; primed < m->stages && next_piece(m, &units, thread, &pieces[primed]); primed++) {
@@ -212,8 +215,8 @@ static enum htp_status check_shapes(struct htp_op *op, const struct move *m) {
 static enum htp_status check_region(struct htp_op *op, const struct move *m, uint32_t region, uint32_t type) {
     uint64_t need = (uint64_t) convert_buffer_bytes(type, m->chunk) * m->stages;
     if (!(op->kparams[HTP_KP_REGIONS + 2 * region] & HTP_REGION_PER_THREAD) || htp_vtcm_bytes(op, region) < need) {
-        return htp_bad(op, "kernel_params", "region %u has %u bytes, needs %llu a thread", region, htp_vtcm_bytes(op, region),
-                       (unsigned long long) need);
+        return htp_bad(op, "kernel_params", "region %u has %u bytes, needs %llu a thread", region,
+                       htp_vtcm_bytes(op, region), (unsigned long long) need);
     }
     return HTP_OK;
 }
@@ -229,7 +232,8 @@ static enum htp_status rows_check(struct htp_op *op) {
     }
     uint32_t n = m.dense->ne[0];
     if (m.chunk == 0 || m.chunk > hex_max(n, 1) || (m.chunk < n && m.chunk % CONVERT_ALIGN)) {
-        return htp_bad(op, "kernel_params", "chunk is %u of %u columns, must be all or a multiple of %u", m.chunk, n, CONVERT_ALIGN);
+        return htp_bad(op, "kernel_params", "chunk is %u of %u columns, must be all or a multiple of %u", m.chunk, n,
+                       CONVERT_ALIGN);
     }
     if (!m.convert) {
         return HTP_OK;

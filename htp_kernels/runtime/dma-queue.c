@@ -1,4 +1,5 @@
-/* The DMA queue of a thread: a strict FIFO of transfers over the user DMA engine, which takes descriptors of limited size. */
+/* The DMA queue of a thread: a strict FIFO of transfers over the user DMA engine, which takes descriptors of limited
+ * size. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,8 +136,8 @@ static void push(struct dma_queue *q, uint32_t dst, uint32_t src, uint32_t dst_s
     }
 }
 
-void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stride, uint32_t src_stride, uint32_t row_bytes,
-              uint32_t n_rows) {
+void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stride, uint32_t src_stride,
+              uint32_t row_bytes, uint32_t n_rows) {
     if (q->pushed - q->popped == DMA_QUEUE_DEPTH) {
         FARF(FATAL, "a kernel has more than %u DMA transfers in flight", DMA_QUEUE_DEPTH);
         abort();

@@ -58,8 +58,9 @@ static void *map_with_retry(struct htp_ctx *ctx, const struct htp_buf *buf) {
 enum htp_status htp_map(struct htp_ctx *ctx, const struct htp_buf *buf, uint32_t index, uint8_t **address) {
     struct maps *maps = &ctx->maps;
     if (buf->base % MAP_ALIGN || buf->size == 0 || buf->size > maps->max_bytes) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffer %u: base %llu, size %llu: base must be a multiple of %u, size 1 to %llu",
-                          index, (unsigned long long) buf->base, (unsigned long long) buf->size, MAP_ALIGN,
+        return htp_refuse(ctx, HTP_INVAL_PARAMS,
+                          "buffer %u: base %llu, size %llu: base must be a multiple of %u, size 1 to %llu", index,
+                          (unsigned long long) buf->base, (unsigned long long) buf->size, MAP_ALIGN,
                           (unsigned long long) maps->max_bytes);
     }
     struct mapping *m = find(ctx, buf);
@@ -69,13 +70,14 @@ enum htp_status htp_map(struct htp_ctx *ctx, const struct htp_buf *buf, uint32_t
         m = free_slot(ctx);
         if (!m || maps->bytes + buf->size > maps->max_bytes) {
             return htp_refuse(ctx, HTP_INVAL_PARAMS,
-                              "buffer %u: the batch's buffers are larger than the %llu bytes a session maps at a time", index,
-                              (unsigned long long) maps->max_bytes);
+                              "buffer %u: the batch's buffers are larger than the %llu bytes a session maps at a time",
+                              index, (unsigned long long) maps->max_bytes);
         }
         void *p = map_with_retry(ctx, buf);
         if (!p) {
-            return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffer %u: handle %u has no bytes %llu..%llu that can be mapped", index,
-                              buf->fd, (unsigned long long) buf->base, (unsigned long long) (buf->base + buf->size));
+            return htp_refuse(ctx, HTP_INVAL_PARAMS,
+                              "buffer %u: handle %u has no bytes %llu..%llu that can be mapped", index, buf->fd,
+                              (unsigned long long) buf->base, (unsigned long long) (buf->base + buf->size));
         }
         *m = (struct mapping){.address = p, .base = buf->base, .size = buf->size, .handle = buf->fd};
         maps->bytes += buf->size;

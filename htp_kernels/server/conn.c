@@ -134,7 +134,8 @@ void conn_writable(struct conn *c) {
         }
     }
     if (c->closing) {
-        /* What the client still sends is read and dropped, since a close over unread input could lose the last reply. */
+        /* What the client still sends is read and dropped, since a close over
+         * unread input could lose the last reply. */
         c->broken = c->broken || shutdown(c->out, SHUT_WR) < 0;
     }
 }
@@ -148,7 +149,8 @@ static void enqueue(struct conn *c, struct reply reply) {
     c->queued += r->bytes;
 }
 
-static struct htp_frame reply_header(const struct htp_frame *to, uint32_t session, enum htp_status status, uint64_t bytes) {
+static struct htp_frame reply_header(const struct htp_frame *to, uint32_t session, enum htp_status status,
+                                     uint64_t bytes) {
     return (struct htp_frame){.magic = HTP_FRAME_MAGIC,
                               .version = HTP_FRAME_VERSION,
                               .type = to->type | HTP_REPLY,
@@ -218,7 +220,8 @@ static void check_header(struct conn *c) {
     } else if (f->version != HTP_FRAME_VERSION) {
         conn_malformed(c, "frame version %u: this server speaks %u", f->version, HTP_FRAME_VERSION);
     } else if (f->bytes > HTP_MAX_FRAME_BYTES) {
-        conn_malformed(c, "a frame of %llu bytes: the limit is %llu", (unsigned long long) f->bytes, HTP_MAX_FRAME_BYTES);
+        conn_malformed(c, "a frame of %llu bytes: the limit is %llu", (unsigned long long) f->bytes,
+                       HTP_MAX_FRAME_BYTES);
     } else {
         int64_t head = request_head_bytes(c, f);
         if (head >= 0) {

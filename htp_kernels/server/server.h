@@ -1,8 +1,9 @@
 /*
- * The device server: one single-threaded process owns connections and buffers; each session is a child process of its own
- * (session-child.c), so that a crash in a kernel ends that session and nothing else.
+ * The device server: one single-threaded process owns connections and buffers; each session is a child process of its
+ * own (session-child.c), so that a crash in a kernel ends that session and nothing else.
  *
- * Between the two: a seqpacket socket for struct ctl, and shared memory for batches, responses and the session's progress.
+ * Between the two: a seqpacket socket for struct ctl, and shared memory for batches, responses and the session's
+ * progress.
  */
 #pragma once
 
@@ -14,9 +15,9 @@
 #include "../runtime/htp-runtime.h"
 #include "htp-frames.h"
 
-#define MAX_BATCH_BYTES                                                                                            \
-    (sizeof(struct htp_request) + HTP_MAX_BUFS * sizeof(struct htp_buf) + HTP_MAX_TENSORS * sizeof(struct htp_wire_tensor) \
-     + HTP_MAX_OPS * sizeof(struct htp_wire_op))
+#define MAX_BATCH_BYTES \
+    (sizeof(struct htp_request) + HTP_MAX_BUFS * sizeof(struct htp_buf) \
+     + HTP_MAX_TENSORS * sizeof(struct htp_wire_tensor) + HTP_MAX_OPS * sizeof(struct htp_wire_op))
 #define SENTENCE_BYTES 320u
 #define HTP_SANITIZER_EXIT 86
 
@@ -25,7 +26,7 @@ enum ctl_kind {
     CTL_PROFILE,   /* -> CTL_DONE */
     CTL_STATS,     /* -> CTL_DONE, struct htp_stats in the shared memory */
     CTL_UNMAP,     /* handle -> CTL_DONE */
-    CTL_DONE,      /* child -> parent: status, `bytes` of response in the shared memory; also once the session is open */
+    CTL_DONE,      /* child -> parent: status, `bytes` of response in the shared memory; also when it is open */
     CTL_NEED,      /* child -> parent: handle; the parent answers CTL_BUFFER */
     CTL_BUFFER,    /* parent -> child: bytes, and the file descriptor; status says whether it exists */
 };

@@ -44,7 +44,8 @@ static void become_session(int fd, struct shared *shared, const struct htp_confi
 
 static bool start(struct session *s, const struct htp_config *config) {
     int fds[2];
-    void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, flags, -1, 0);
     if (p == MAP_FAILED) {
         return false;
     }
@@ -153,14 +154,13 @@ static const char *signal_name(int signal) {
     }
 }
 
-static void say_how(struct session *s, int status, char *how, size_t room) {
+static void say_how(int status, char *how, size_t room) {
     if (WIFSIGNALED(status)) {
         snprintf(how, room, "was killed by signal %d (%s)", WTERMSIG(status), signal_name(WTERMSIG(status)));
     } else {
         snprintf(how, room, "ended with status %d%s", WEXITSTATUS(status),
                  WEXITSTATUS(status) == HTP_SANITIZER_EXIT ? " (a sanitizer's report is on the server's stderr)" : "");
     }
-    (void) s;
 }
 
 static void bury(struct session *s) {
@@ -168,7 +168,7 @@ static void bury(struct session *s) {
     char how[128], where[96] = "between batches", name[24];
     waitpid(s->pid, &status, 0);
     s->pid = 0;
-    say_how(s, status, how, sizeof how);
+    say_how(status, how, sizeof how);
     const struct htp_progress *progress = &s->shared->progress;
     if (progress->busy == HTP_BUSY_OP) {
         snprintf(where, sizeof where, "in op %u %s of batch %llu", progress->op, htp_op_name(progress->opcode, name),
@@ -243,8 +243,8 @@ static void answer_first(struct session *s, const struct ctl *ctl) {
     struct pending *p = unqueue(s);
     s->busy = false;
     if (p->frame.type) {
-        size_t room = sizeof s->shared->response;
-        conn_reply(s->conn, &p->frame, s->number, ctl->status, s->shared->response, ctl->bytes < room ? ctl->bytes : room);
+        size_t room = sizeof s->shared->response, bytes = ctl->bytes < room ? ctl->bytes : room;
+        conn_reply(s->conn, &p->frame, s->number, ctl->status, s->shared->response, bytes);
     }
     free(p->batch);
     free(p);

@@ -69,7 +69,7 @@ def test_the_order_bit_orders(seed: int) -> None:
 @pytest.mark.parametrize(
     ("case", "says"),
     [
-        ("outside", "is outside of every buffer"),
+        ("outside", "is outside of buffers and VTCM"),
         ("from_stack", "only buffers, VTCM and qurt_malloc memory have 32-bit addresses"),
         ("busy", "dmstart while the engine is running"),
         ("misaligned", "must be 16-byte aligned"),

@@ -8,8 +8,9 @@
  * A stride of 0 stands for one more than the field holds (0x10000 or 0x1000000).
  * (Facts: TVM's hexagon_user_dma_descriptors.h, llama.cpp's dma-queue.h, quic/qemu's target/hexagon/dma.)
  *
- * When a transfer happens: lazy, at the poll or wait that sees it done; eager, at start or link; random, at any instruction
- * of the engine and in any order a seeded generator likes, but for the order bit. Whatever the mode, the source is read at completion.
+ * When a transfer happens: lazy, at the poll or wait that sees it done; eager, at start or link; random, at any
+ * instruction of the engine and in any order a seeded generator likes, but for the order bit. Whatever the mode, the
+ * source is read at completion.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -105,8 +106,8 @@ static struct transfer decode(const struct descriptor *d) {
 static void check_range(const char *side, uintptr_t p, uint32_t width, uint32_t rows, uint32_t stride) {
     size_t span = (size_t) (rows - 1) * stride + width;
     if (!emu_low_contains(p, span)) {
-        emu_die("a DMA transfer's %s 0x%zx..0x%zx (%u rows of %u bytes, stride %u) is outside of every buffer and of VTCM", side,
-                (size_t) p, (size_t) p + span, rows, width, stride);
+        emu_die("a DMA transfer's %s 0x%zx..0x%zx (%u rows of %u bytes, stride %u) is outside of buffers and VTCM",
+                side, (size_t) p, (size_t) p + span, rows, width, stride);
     }
 }
 
@@ -116,7 +117,8 @@ static void complete(struct descriptor *d) {
         check_range("source", t.src, t.width, t.rows, t.src_stride);
         check_range("destination", t.dst, t.width, t.rows, t.dst_stride);
         for (uint32_t r = 0; r < t.rows; r++) {
-            memcpy((void *) (t.dst + (size_t) r * t.dst_stride), (const void *) (t.src + (size_t) r * t.src_stride), t.width);
+            uintptr_t to = t.dst + (size_t) r * t.dst_stride, from = t.src + (size_t) r * t.src_stride;
+            memcpy((void *) to, (const void *) from, t.width);
         }
     }
     d->w1 |= W1_DONE;

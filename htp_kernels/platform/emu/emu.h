@@ -2,11 +2,12 @@
  * The emulator's own interface, for the server and the tests; kernels and runtime never include it.
  *
  * Everything the NPU can address lies below 4 GiB of the process, as DMA descriptors hold 32-bit addresses: buffers,
- * VTCM and the qurt heap. Each such block stands between guard pages, so an overrun is a crash, never a neighbour's bytes.
+ * VTCM and the qurt heap. Each such block stands between guard pages, so an overrun is a crash, never a neighbour's
+ * bytes.
  *
  * Environment, read once by emu_init():
  *   HEXNPU_EMU_DMA   lazy (default) | eager | random:SEED    when transfers happen, see dma.c
- *   HEXNPU_EMU_VTCM  poison                                  whole VTCM of an op is poisoned before the op in the release build too
+ *   HEXNPU_EMU_VTCM  poison                                  all VTCM of an op is poisoned before it, in release too
  */
 #pragma once
 
@@ -37,7 +38,8 @@
 /* Reads the environment; gives NULL or a sentence about a value that cannot be taken. */
 const char *emu_init(void);
 
-/* `bytes` of file descriptor fd from `offset` (fd < 0: of fresh zeroed memory), page aligned below 4 GiB; NULL: no room. */
+/* `bytes` of file descriptor fd from `offset` (fd < 0: of fresh zeroed memory), page aligned below 4 GiB; NULL: no
+ * room. */
 void *emu_low_map(size_t bytes, int fd, long offset);
 /* Gives a block of emu_low_map() back. */
 void emu_low_unmap(void *block);
@@ -46,7 +48,8 @@ bool emu_low_contains(uintptr_t p, size_t bytes);
 /* The bytes that can be mapped at most. */
 uint64_t emu_low_capacity(void);
 
-/* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1. The descriptor is closed after the mapping. */
+/* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1.
+ * The descriptor is closed after the mapping. */
 typedef int (*emu_buffer_source)(int handle, uint64_t *bytes);
 void emu_set_buffer_source(emu_buffer_source source);
 

@@ -36,8 +36,8 @@ uint64_t emu_low_capacity(void) {
 /* Reserves span bytes (guards included) in the gap [from, to); 0 where it does not fit or is taken by others. */
 static uint64_t reserve(uint64_t from, uint64_t to, uint64_t span) {
     while (from + span <= to) {
-        void *p = mmap((void *) (uintptr_t) from, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-                       -1, 0);
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+        void *p = mmap((void *) (uintptr_t) from, span, PROT_NONE, flags, -1, 0);
         if (p == (void *) (uintptr_t) from) {
             return from;
         }

@@ -1,6 +1,6 @@
 /*
- * VTCM between ops: nothing on the device, poison in the emulator. The runtime calls vtcm_op_begin() before each op with
- * the bytes that earlier ops could touch, then vtcm_op_region() for each region the op owns.
+ * VTCM between ops: nothing on the device, poison in the emulator. The runtime calls vtcm_op_begin() before each op
+ * with the bytes that earlier ops could touch, then vtcm_op_region() for each region the op owns.
  */
 #pragma once
 

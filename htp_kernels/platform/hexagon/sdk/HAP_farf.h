@@ -1,7 +1,7 @@
 /* Log lines of the NPU side: FARF(level, format, ...). RUNTIME levels only; the emulator writes them to stderr. */
 #pragma once
 
-enum HAP_farf_level { HAP_LEVEL_LOW = 0, HAP_LEVEL_MEDIUM = 1, HAP_LEVEL_HIGH = 2, HAP_LEVEL_ERROR = 3, HAP_LEVEL_FATAL = 4 };
+enum HAP_farf_level { HAP_LEVEL_LOW, HAP_LEVEL_MEDIUM, HAP_LEVEL_HIGH, HAP_LEVEL_ERROR, HAP_LEVEL_FATAL };
 
 #define FARF_LOW HAP_LEVEL_LOW
 #define FARF_MEDIUM HAP_LEVEL_MEDIUM

@@ -1,4 +1,5 @@
-/* Mapping of shared buffers into the session. `fd` is the buffer's handle; (void *) -1 says that it cannot be mapped. */
+/* Mapping of shared buffers into the session. `fd` is the buffer's handle; (void *)
+ * -1 says that it cannot be mapped. */
 #pragma once
 
 #include <stddef.h>
