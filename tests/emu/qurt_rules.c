@@ -197,7 +197,8 @@ static void work(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_threa
 static struct htp_ctx *open_session(uint32_t n_threads) {
     static struct htp_progress progress;
     char why[HTP_DETAIL_BYTES] = "";
-    struct htp_config config = {n_threads, 2 << 20, 1 << 30, &progress};
+    struct htp_config config = {
+        .n_threads = n_threads, .vtcm_bytes = 2 << 20, .max_map_bytes = 1 << 30, .progress = &progress};
     emu_vtcm_set_bytes(2 << 20);
     struct htp_ctx *ctx = htp_session_open(&config, why);
     need(ctx != NULL, why);
