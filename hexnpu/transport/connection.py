@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -28,6 +28,18 @@ REPLY_TIMEOUT_S = 300.0
 _TELLING = ("ERROR:", "runtime error:", "WARNING: ThreadSanitizer", "htp-server:")
 
 Doing = str | Callable[[], str]
+
+
+@dataclass(slots=True)
+class Reply:
+    """One frame from the server. `fd`: the descriptor that came with it."""
+
+    type: int
+    session: int
+    status: int
+    tag: int
+    payload: bytearray
+    fd: int | None
 
 
 class Server(Protocol):
@@ -55,8 +67,10 @@ class Hello:
 class Connection:
     """One client's line to a device server."""
 
-    def __init__(self, sock: socket.socket, server: Server, name: str) -> None:
+    def __init__(self, sock: socket.socket, server: Server, name: str, *, shares: bool = True) -> None:
+        """`shares`: whether file descriptors can pass over `sock` at all, which the family alone does not tell."""
         self.name = name
+        self._shares = shares and sock.family == socket.AF_UNIX
         self.reply_timeout_s = REPLY_TIMEOUT_S
         self._sock = sock
         self._server = server
@@ -64,6 +78,9 @@ class Connection:
         self._lock = threading.Lock()
         self._dead: str | None = None
         self._garbage: list[int] = []
+        # Batches that were sent and not collected, and replies to them that came while another one was awaited.
+        self._posted: set[int] = set()
+        self._early: list[Reply] = []
         self._header = bytearray(wire.FRAME.itemsize)
         sock.settimeout(self.reply_timeout_s)
         # Held apart from self, so that a forgotten connection ends its server too.
@@ -83,7 +100,7 @@ class Connection:
             n_hmx=int(row["n_hmx"]),
             vtcm_bytes=int(row["vtcm_bytes"]),
             max_map_bytes=int(row["max_map_bytes"]),
-            can_share=bool(row["can_share"]) and self._sock.family == socket.AF_UNIX,
+            can_share=bool(row["can_share"]) and self._shares,
             clock_khz=int(row["clock_khz"]),
             flavour=row["flavour"].decode("ascii", "replace"),
         )
@@ -105,6 +122,35 @@ class Connection:
                 batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
             )
             return self._talk(FrameType.SUBMIT, (batch,), tag, False, doing)[1]
+
+    def post(self, session: int, batch: bytearray, doing: Doing) -> int:
+        """Sends an op batch without waiting for its response, which `collect` gives; the tag tells which it is."""
+        with self._lock:
+            tag = next(self._tags)
+            size = len(batch) - wire.FRAME.itemsize
+            wire.PACK_FRAME.pack_into(
+                batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
+            )
+            self._send((batch,), doing)
+            self._posted.add(tag)
+            return tag
+
+    def collect(self, doing: Doing, timeout_s: float | None = None) -> tuple[int, bytearray | SessionLost | DeviceError]:
+        """The next response to a posted batch, in the order in which they come: its tag, and what it is or why there is
+        none. Raises SessionLost where the server is gone or says nothing for `timeout_s`."""
+        with self._lock:
+            self._sock.settimeout(self.reply_timeout_s if timeout_s is None else timeout_s)
+            reply = self._early.pop(0) if self._early else self._receive_reply(False, doing)
+            self._sock.settimeout(self.reply_timeout_s)
+            if reply.tag not in self._posted:
+                self._die(f"it answered with type {reply.type:#x}, tag {reply.tag}", doing)
+            self._posted.remove(reply.tag)
+            try:
+                return reply.tag, self._checked(FrameType.SUBMIT, reply, doing)
+            except (SessionLost, DeviceError) as error:
+                if self._dead:
+                    raise
+                return reply.tag, error
 
     def open_session(
         self, device: str, n_threads: int, vtcm_mib: int, max_map_bytes: int = 0, fence_timeout_ms: int = 0
@@ -169,20 +215,41 @@ class Connection:
         doing: Doing,
     ) -> tuple[int, bytearray, int | None]:
         """Sends the parts of a frame, gives (session, payload, descriptor) of the reply."""
+        self._send(parts, doing)
+        reply = self._receive_reply(want_fd, doing)
+        while reply.tag in self._posted:
+            self._early.append(reply)
+            reply = self._receive_reply(want_fd, doing)
+        if reply.status == Status.OK and reply.tag != tag:
+            self._die(f"it answered frame {tag} with type {reply.type:#x}, tag {reply.tag}", doing)
+        return reply.session, self._checked(type, reply, doing), reply.fd
+
+    def _send(self, parts: tuple[bytes | bytearray | memoryview, ...], doing: Doing) -> None:
         if self._dead:
             raise SessionLost(f"{self.name}: {self._dead}; open a new session")
-        fd: int | None = None
-        try:
+        with self._watched(doing):
             for part in parts:
                 self._sock.sendall(part)
+
+    def _receive_reply(self, want_fd: bool, doing: Doing) -> Reply:
+        if self._dead:
+            raise SessionLost(f"{self.name}: {self._dead}; open a new session")
+        with self._watched(doing):
             fd = self._receive_header(want_fd)
-            magic, version, got, session, status, got_tag, size = wire.PACK_FRAME.unpack(self._header)
+            magic, version, type, session, status, tag, size = wire.PACK_FRAME.unpack(self._header)
             if (magic, version) != (wire.FRAME_MAGIC, wire.FRAME_VERSION) or size > wire.MAX_FRAME_BYTES:
                 raise ConnectionError("it answered with something that is no frame")
             payload = bytearray(size)
             self._receive(memoryview(payload))
+        return Reply(type, session, status, tag, payload, fd)
+
+    @contextlib.contextmanager
+    def _watched(self, doing: Doing) -> Iterator[None]:
+        """Ends the connection with a SessionLost where the line breaks, and where a request is interrupted."""
+        try:
+            yield
         except TimeoutError:
-            self._die(f"no answer for {self.reply_timeout_s:.0f} s", doing)
+            self._die(f"no answer for {self._sock.gettimeout() or 0:.0f} s", doing)
         except OSError as error:
             self._die(str(error) if error.args and not error.errno else self._server.obituary(), doing)
         except BaseException:
@@ -190,13 +257,17 @@ class Connection:
             self._dead = "a request was interrupted"
             self.close()
             raise
-        if status == Status.OK and got == type | wire.REPLY and got_tag == tag:
-            return session, payload, fd
-        if fd is not None:
-            os.close(fd)
-        if status == Status.OK:
-            self._die(f"it answered frame {tag} with type {got:#x}, tag {got_tag}", doing)
-        return self._refused(type, got, status, payload.decode("utf-8", "replace").strip("\0\n "), doing)
+
+    def _checked(self, type: FrameType, reply: Reply, doing: Doing) -> bytearray:
+        """The payload of a good reply. Raises what the server says otherwise."""
+        if reply.status == Status.OK and reply.type == type | wire.REPLY:
+            return reply.payload
+        if reply.fd is not None:
+            os.close(reply.fd)
+        if reply.status == Status.OK:
+            self._die(f"it answered a frame of type {type:#x} with type {reply.type:#x}", doing)
+        sentence = reply.payload.decode("utf-8", "replace").strip("\0\n ")
+        return self._refused(type, reply.type, reply.status, sentence, doing)
 
     def _refused(self, type: FrameType, got: int, status: int, sentence: str, doing: Doing) -> NoReturn:
         if got == FrameType.ERROR:
