@@ -581,8 +581,12 @@ def test_profile_modes(client: Client) -> None:
     assert "profile mode 4" in client.ask(FrameType.PROFILE, record(wire.PROFILE_SET, 4, (0,) * 8, 0), session).text
 
 
+DMA, L2FLUSH = 0, 1
+
+
 @pytest.mark.parametrize("room", [0, 3, 100])
 def test_traces(client: Client, room: int) -> None:
+    """Stale lines out, a wait for DMA in each of two ops, the results into memory; what does not fit is left out."""
     session, handle = client.open(), client.alloc(8 * N)
     profiled(client, session, ProfileMode.TRACE)
     batch = copy_batch(handle, n_ops=2)
@@ -590,9 +594,9 @@ def test_traces(client: Client, room: int) -> None:
     for _ in range(2):
         response = client.submit(session, batch.bytes())
         events = list(response.events())
-        assert [len(e) for e in events] == [min(room, 4)] + [0] * 10
-        assert list(events[0]["id"]) == [0] * min(room, 4)
-        assert [bool(i & wire.TRACE_STOP) for i in events[0]["info"]] == [False, True, False, True][:room]
+        assert [len(e) for e in events] == [min(room, 8)] + [0] * 10
+        assert list(events[0]["id"]) == [L2FLUSH, L2FLUSH, DMA, DMA, DMA, DMA, L2FLUSH, L2FLUSH][:room]
+        assert [bool(i & wire.TRACE_STOP) for i in events[0]["info"]] == ([False, True] * 4)[:room]
         assert (np.diff(events[0]["cycles"].astype(np.int64)) >= 0).all()
     profiled(client, session, ProfileMode.OFF)
     assert client.submit(session, batch.bytes()).tail == b""

@@ -112,6 +112,10 @@ bool htp_is_op(uint32_t opcode);
 enum htp_status htp_map(struct htp_ctx *ctx, const struct htp_buf *buf, uint32_t index, uint8_t **address);
 void htp_unmap_all(struct htp_ctx *ctx);
 
+/* cache.c: at the beginning of a batch, and behind its first n_ops ops. */
+void htp_cache_begin(struct htp_ctx *ctx, const struct batch *batch);
+void htp_cache_end(struct htp_ctx *ctx, const struct batch *batch, uint32_t n_ops);
+
 /* threads.c: a moment's rest in a poll loop, longer with every turn. */
 void htp_pause(uint32_t turn);
 bool htp_pool_start(struct htp_ctx *ctx);

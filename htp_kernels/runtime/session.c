@@ -171,6 +171,7 @@ static enum htp_status run_ops(struct htp_ctx *ctx, struct batch *batch, struct 
     struct htp_progress *progress = ctx->config.progress;
     struct htp_tracer *tracer = ctx->profile.mode == HTP_PROFILE_TRACE ? &ctx->tracer : NULL;
     uint32_t n_ops = batch->request->n_ops;
+    htp_cache_begin(ctx, batch);
     for (uint32_t i = 0; i < n_ops; i++) {
         struct htp_op *op = &ctx->ops[i];
         op->tracer = tracer;
@@ -186,11 +187,13 @@ static enum htp_status run_ops(struct htp_ctx *ctx, struct batch *batch, struct 
         }
         if (status != HTP_OK) {
             batch->failing_op = i;
+            htp_cache_end(ctx, batch, i + 1);
             return status;
         }
         response->n_ops = i + 1;
     }
     batch->failing_op = n_ops;
+    htp_cache_end(ctx, batch, n_ops);
     return HTP_OK;
 }
 
