@@ -99,10 +99,10 @@ def run(build: Build) -> None:
     if build.image is None:
         _run_native(build)
         return
-    inside = [_in_container(build.source, folder) for folder in (build.build_dir, build.install_dir)]
+    build_dir, install_dir = (_in_container(build.source, f) for f in (build.build_dir, build.install_dir))
     engine = container.engine()
     container.check(engine, build.image)
-    run_echoed(container.command(engine, build.image, build.source, steps(build, *inside, [])))
+    run_echoed(container.command(engine, build.image, build.source, steps(build, build_dir, install_dir, [])))
 
 
 def _run_native(build: Build) -> None:
@@ -110,7 +110,7 @@ def _run_native(build: Build) -> None:
         raise NoCMake("cmake is missing: apt-get install cmake (or pip install cmake)")
     if not os.access(build.source, os.W_OK) and build.build_dir.is_relative_to(build.source):
         raise UsageError(
-            f"{build.source} cannot be written: give --build-dir and --install-dir, or copy the tree and give it by --source"
+            f"{build.source} cannot be written: give --build-dir and --install-dir, or a copy of it by --source"
         )
     options = [f"-DHTP_ZIG={_zig()}"] if build.preset.startswith(OPEN_PREFIX) else []
     # Only its C library is shared between builds, see hexnpu/native.py.

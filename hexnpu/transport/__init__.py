@@ -1,4 +1,4 @@
-"""How bytes reach a device server: this machine's emulator as a child process, or a server on a socket."""
+"""How bytes reach a device server: the emulator as a child process, a pushed server over SSH or ADB, a socket."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ from hexnpu.transport.connection import Connection
 
 __all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
 
-ACCEPTED = "emu (this machine's emulator, the default), tcp:HOST:PORT or unix:PATH"
+ACCEPTED = (
+    "emu (this machine's emulator, the default), linux:[user@]host[:port] or android[:serial] (a pushed server), "
+    "tcp:HOST:PORT or unix:PATH"
+)
 CONNECT_TIMEOUT_S = 10.0
+DEVICE_WORDS = ("android", "adb", "linux", "lnx", "ubuntu")
 MAX_THREADS = 10  # HTP_MAX_THREADS: how many of them a session gets is for it to say
 
 
@@ -34,7 +38,11 @@ def connect(
     host, _, port = rest.rpartition(":")
     if kind == "tcp" and host and port.isdigit():
         return _socket(socket.AF_INET, (host, int(port)), f"tcp:{rest}")
-    if kind in ("qemu", "adb", "ssh"):
+    if kind in DEVICE_WORDS:
+        from hexnpu import pushed_server
+
+        return pushed_server.connect(target or "")
+    if kind == "qemu":
         raise UsageError(f"target {target!r} is not there yet; these are: {ACCEPTED}")
     raise UsageError(f"unknown target {target!r}; use {ACCEPTED}")
 
