@@ -107,7 +107,7 @@ class Writer:
 def write(path: Path, lines: int, seed: int = 1) -> None:
     """A log of exactly `lines` lines."""
     writer, done, token = Writer(seed), 0, 0
-    halves = (range(0, LAYERS // 2), range(LAYERS // 2, LAYERS))
+    halves = (range(LAYERS // 2), range(LAYERS // 2, LAYERS))
     with path.open("w") as out:
         while done < lines:
             tokens = 128 if token == 0 else 1
@@ -124,7 +124,7 @@ def write_sparse(path: Path, lines: int, seed: int = 1) -> None:
     """A log in which one line of a hundred is a profile line: a server's chatter around the batches."""
     writer, done = Writer(seed), 0
     rnd = random.Random(seed)
-    words = "slot update srv log prompt done eval time tokens per second cache hit POST /completion 200 id".split()
+    words = ["slot", "update", "srv", "log", "prompt", "done", "eval", "time", "tokens", "per", "second", "cache", "hit", "POST", "/completion", "200", "id"]
     with path.open("w") as out:
         pending: list[str] = []
         while done < lines:

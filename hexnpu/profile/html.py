@@ -22,7 +22,7 @@ MOST_STEPS = 400  # bars that can be told apart; more steps are averaged in grou
 
 _FIGURES = (
     ("count", "Count", 0), ("total_usec", "Total µs", 0), ("share", "Share", 3), ("avg_usec", "Avg µs", 1),
-    ("median_usec", "Median µs", 1), ("max_usec", "Max µs", 0), ("avg_cycles", "Avg cycles", 0),
+    ("median_usec", "Median µs", 1), ("max_usec", "Max µs", 0),
     ("gbs", "GB/s", 1), ("gflops", "GFLOP/s", 1),
 )  # fmt: skip
 

@@ -214,20 +214,20 @@ def _op_rows(line: Timeline, ops: I64, shape: Shape) -> list[Row]:
         of_text = np.array([index.setdefault(KEYS[shape.by][1](fact), len(index)) for fact in known], np.int64)
         names, group = list(index), of_text[log.ops.text[ops]]
     usec, cycles, text = log.ops.usec[ops], log.ops.cycles[ops], log.ops.text[ops]
-    order = np.lexsort((usec, group))
-    sorted_group = group[order]
+    by_group = np.argsort(group, kind="stable")
+    sorted_group = group[by_group]
     first = np.concatenate([[0], np.flatnonzero(np.diff(sorted_group)) + 1])
-    count = np.diff(np.concatenate([first, [len(order)]]))
-    usec_sorted = usec[order]
-    total = np.add.reduceat(usec_sorted, first)
-    median = (usec_sorted[first + (count - 1) // 2] + usec_sorted[first + count // 2]) / 2.0
-    most = usec_sorted[first + count - 1]
-    cycles_total = np.add.reduceat(cycles[order], first)
-    cycles_most = np.maximum.reduceat(cycles[order], first)
+    count = np.diff(np.concatenate([first, [len(ops)]]))
+    ranked = np.sort((group << 32) | usec) & 0xFFFFFFFF  # usec in order within each group
+    total = np.add.reduceat(ranked, first)
+    median = (ranked[first + (count - 1) // 2] + ranked[first + count // 2]) / 2.0
+    most = ranked[first + count - 1]
+    cycles_total = np.add.reduceat(cycles[by_group], first)
+    cycles_most = np.maximum.reduceat(cycles[by_group], first)
     exact = cycles / line.batches.mhz[line.op_batch[ops]]  # microseconds, not rounded
-    seconds = np.add.reduceat(np.where(cycles > 0, exact, usec)[order], first)
-    rates = [_rate([getattr(fact, what) for fact in known], text[order], first, seconds) for what in ("bytes", "flops")]
-    pmu = _pmu(line, ops[order], first, count, shape)
+    seconds = np.add.reduceat(np.where(cycles > 0, exact, usec)[by_group], first)
+    rates = [_rate([getattr(fact, what) for fact in known], text[by_group], first, seconds) for what in ("bytes", "flops")]
+    pmu = _pmu(line, ops[by_group], first, count, shape)
     rows = []
     for i, g in enumerate(sorted_group[first].tolist()):
         n = int(count[i])

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from hexnpu.errors import UsageError
-from hexnpu.profile import formats, table
+from hexnpu.profile import table
 from hexnpu.profile.columns import Log
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.output import whole_file
@@ -24,7 +24,9 @@ from hexnpu.profile.phases import find_steps
 from hexnpu.profile.report import Report, Shape, make_report, notes
 from hexnpu.profile.select import Chosen, Selection, choose, devices_of
 from hexnpu.profile.timeline import Timeline, build
-from hexnpu.profile.tracks import Model, build_model
+
+if TYPE_CHECKING:
+    from hexnpu.profile.tracks import Model
 
 TABLE_TOP = 25
 WARN_BYTES = 500_000_000
@@ -137,6 +139,8 @@ def _report_text(arguments: ProfileArguments, report: Report, widths: dict[str, 
     if arguments.format == "table":
         top = TABLE_TOP if arguments.top is None else arguments.top
         return table.table(report, 0 if arguments.output else terminal_width(), top, widths)
+    from hexnpu.profile import formats
+
     render = {"json": formats.to_json, "csv": formats.to_csv, "markdown": formats.to_markdown}[arguments.format]
     return render(report, arguments.top or 0)
 
@@ -200,6 +204,8 @@ def trace(arguments: TraceArguments) -> None:
 def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: list[int], suffix: str) -> None:
     mine = np.isin(line.batches.device, devices)
     part = replace(chosen, batches=chosen.batches & mine)
+    from hexnpu.profile.tracks import build_model
+
     filtered = a.filter is not None or a.head is not None or a.tail is not None
     model = build_model(line, find_steps(line), part, devices, filtered)
     if a.output is not None:

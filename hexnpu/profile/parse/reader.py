@@ -194,11 +194,11 @@ class _Reader:
 
     def _unreadable(self, kind: str, line: int, text: bytes) -> None:
         known = self.bad.get(kind)
-        if known:
-            known.count += 1
-        else:
+        count = known.count if known else 0
+        if known is None or line < known.first_line:  # within a block they do not come in order
             example = grammar.text_of(text[:200]).encode("utf-8", "replace").decode()
-            self.bad[kind] = Unreadable(kind, 1, line, example)
+            known = self.bad[kind] = Unreadable(kind, count, line, example)
+        known.count += 1
 
     # -- rows ---------------------------------------------------------------------------------------------------
 

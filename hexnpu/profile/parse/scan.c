@@ -383,15 +383,9 @@ static inline mark_t mark_of(const char * line, const char * dash, const char * 
     return NO_MARK;
 }
 
-// Without a mark: a line of the oldest generation (`... : total N us`) or the banner.
+// A line of the oldest generation: `ggml-hex: ... : total N us`.
 static bool looks_old(const char * dash, const char * end) {
-    static const char total[] = " : total ", banner[] = "ggml-hex: Profiling mode";
-    if (end - dash < 5 || memcmp(dash - 4, "ggml-hex:", 9) != 0) {
-        return false;
-    }
-    if (end - dash > 20 && memcmp(dash - 4, banner, sizeof(banner) - 1) == 0) {
-        return true;
-    }
+    static const char total[] = " : total ";
     for (const char * p = dash; (p = memchr(p, 't', (size_t) (end - p))) != NULL; ++p) {
         if (end - p >= 6 && p - dash > 3 && memcmp(p - 3, total, sizeof(total) - 1) == 0) {
             return true;
@@ -400,42 +394,52 @@ static bool looks_old(const char * dash, const char * end) {
     return false;
 }
 
+static inline bool is_banner(const char * dash, const char * end) {
+    static const char rest[] = "-hex: Profiling mode";
+    return end - dash >= (int64_t) sizeof(rest) && memcmp(dash, rest, sizeof(rest) - 1) == 0;
+}
+
 static void read_line(scan_t * scan, rows_t * rows, const char * block, const char * line, const char * end) {
-    const char * mark = NULL;
+    const char * mark = NULL, * hex = NULL;
     mark_t kind = NO_MARK;
-    bool old = false;
+    bool banner = false;
     for (const char * p = line; (p = memchr(p, '-', (size_t) (end - p))) != NULL; ++p) {
         const char * at = NULL;
         const mark_t found = mark_of(line, p, end, &at);
-        if (found != NO_MARK) {
-            kind = kind == NO_MARK ? found : OTHER_MARK;
-            mark = at;
-            if (kind == OTHER_MARK) {
-                break;
+        if (found == NO_MARK) {
+            if (p - line >= 4 && end - p > 4 && memcmp(p - 4, "ggml-hex:", 9) == 0) {
+                hex = hex == NULL ? p : hex;
+                banner = banner || is_banner(p, end);
             }
-        } else if (kind == NO_MARK && p - line >= 4 && looks_old(p, end)) {
-            old = true;
+        } else if (kind != NO_MARK || found == OTHER_MARK) {
+            kind = OTHER_MARK;
+            break;
+        } else if (found == PROFILE_OP) {
+            kind = found;
+            mark = at;
+        } else {  // an event that fills the rest of its line leaves no room for a second record
+            const int32_t device = device_before(scan, line, at);
+            const bool of_op = found == TRACE_OP;
+            if (device >= 0 && read_event(scan, rows, at + (of_op ? 9 : 10), end, device, of_op)) {
+                return;
+            }
+            kind = OTHER_MARK;
             break;
         }
     }
-    if (kind == NO_MARK && !old) {
+    if (kind == NO_MARK && !banner && (hex == NULL || !looks_old(hex, end))) {
         return;
     }
-    bool read = false;
-    if (!old && kind != OTHER_MARK) {
+    if (kind == PROFILE_OP) {
         const int32_t device = device_before(scan, line, mark);
-        if (device >= 0) {
-            read = kind == PROFILE_OP ? read_op(scan, rows, mark + 11, end, device)
-                 : kind == TRACE_EVT  ? read_event(scan, rows, mark + 10, end, device, false)
-                                      : read_event(scan, rows, mark + 9, end, device, true);
+        if (device >= 0 && read_op(scan, rows, mark + 11, end, device)) {
+            return;
         }
     }
-    if (!read) {
-        const int64_t row = rows->n_odd++;
-        rows->odd_line[row] = (int32_t) rows->lines;
-        rows->odd_begin[row] = line - block;
-        rows->odd_end[row] = end - block;
-    }
+    const int64_t row = rows->n_odd++;
+    rows->odd_line[row] = (int32_t) rows->lines;
+    rows->odd_begin[row] = line - block;
+    rows->odd_end[row] = end - block;
 }
 
 // Reads the block's lines from `from` on (each ends in a newline); returns where it stopped: at the end, or where the

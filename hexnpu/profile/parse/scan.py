@@ -19,7 +19,7 @@ from hexnpu.errors import HexnpuError
 from hexnpu.profile.columns import I32, I64, N_PMU, U8, U32, AnyArray, Bool
 
 SOURCE = Path(__file__).with_name("scan.c")
-ROOM = 1 << 15
+ROOM = 1 << 14
 _DEVICES, _EVENTS, _TEXTS = range(3)
 _ARRAYS: tuple[tuple[str, type, int], ...] = (
     ("event_line", np.int32, 1), ("event_device", np.uint8, 1), ("event_thread", np.uint8, 1),

@@ -13,7 +13,7 @@ from typing import IO
 
 from hexnpu.profile.errors import LogError
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 19
 MAX_LINE_BYTES = 64 << 20
 
 _GZIP = b"\x1f\x8b"
@@ -107,7 +107,7 @@ def read_blocks(source: str) -> Iterator[bytes]:
                 if len(rest) > MAX_LINE_BYTES:
                     raise LogError(f"{source}: a line of over {MAX_LINE_BYTES >> 20} MiB: a binary file, not a log")
                 continue
-            yield _clean(rest + block[:end])
+            yield _clean(b"".join((rest, memoryview(block)[:end])))  # one copy
             rest = block[end:]
         if rest:
             yield _clean(rest)
