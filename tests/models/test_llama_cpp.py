@@ -32,10 +32,10 @@ TEXTS = {
         "        a, b = b, a + b\n    return b\n\n\nclass Stack:\n    def __init__(self):\n        self.items = []\n\n"
         "    def push(self, item):\n        self.items.append(item)\n\n    def pop(self):\n        return"
     ),
-    "law": (
-        "Article 1. All human beings are born free and equal in dignity and rights. They are endowed with reason and "
-        "conscience and should act towards one another in a spirit of brotherhood. Article 2. Everyone is entitled to all "
-        "the rights and freedoms set forth in this Declaration, without distinction of any kind, such as race, colour, sex"
+    "story": (
+        "Once upon a time, there was a little girl who lived in a small house at the edge of the forest. Every morning "
+        "she went to the well to fetch water, and every evening she sat by the fire with her grandmother. One day, when "
+        "the snow was deep and the wind was cold, a small bird came to the window and asked to come in."
     ),
 }
 
