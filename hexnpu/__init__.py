@@ -9,21 +9,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hexnpu.errors import DeviceError, HexnpuError, SessionLost, UsageError
+    from hexnpu.errors import DeviceError, GroupLost, HexnpuError, SessionLost, UsageError
     from hexnpu.fuse import Fusion
     from hexnpu.graph import Graph, Tensor
+    from hexnpu.group import Group
+    from hexnpu.group_graph import GroupGraph
     from hexnpu.plan.base import ShapeError
     from hexnpu.session import Session, open
     from hexnpu.tensor import Type
 
 __all__ = [
-    "DeviceError", "Fusion", "Graph", "HexnpuError", "Session", "SessionLost", "ShapeError", "Tensor", "Type",
-    "UsageError", "open",
+    "DeviceError", "Fusion", "Graph", "Group", "GroupGraph", "GroupLost", "HexnpuError", "Session", "SessionLost",
+    "ShapeError", "Tensor", "Type", "UsageError", "open",
 ]  # fmt: skip
 
 _HOMES = {
-    "errors": ("DeviceError", "HexnpuError", "SessionLost", "UsageError"), "fuse": ("Fusion",),
-    "graph": ("Graph", "Tensor"), "plan.base": ("ShapeError",), "session": ("Session", "open"), "tensor": ("Type",),
+    "errors": ("DeviceError", "GroupLost", "HexnpuError", "SessionLost", "UsageError"), "fuse": ("Fusion",),
+    "graph": ("Graph", "Tensor"), "group": ("Group",), "group_graph": ("GroupGraph",), "plan.base": ("ShapeError",), "session": ("Session", "open"), "tensor": ("Type",),
 }  # fmt: skip
 
 

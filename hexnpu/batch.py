@@ -36,10 +36,17 @@ class Batch:
     data: bytearray
     ops: list[Any]
     buffers: list[Buffer]
+    sequences: list[tuple[int, int]]  # where a fence's sequence number stands in `data`, and its number within a run
 
     def stamp(self, seq: int, n_traces: int) -> None:
         self.data[HEAD + wire.SEQ_OFFSET : HEAD + wire.SEQ_OFFSET + 8] = seq.to_bytes(8, "little")
         self.data[HEAD + wire.N_TRACES_OFFSET : HEAD + wire.N_TRACES_OFFSET + 4] = n_traces.to_bytes(4, "little")
+
+
+    def stamp_sequences(self, base: int) -> None:
+        """Gives the fences of a run their numbers, which go on from `base`, modulo 2^32."""
+        for at, number in self.sequences:
+            self.data[at : at + 4] = ((base + number) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 class BatchBuilder:
@@ -54,6 +61,8 @@ class BatchBuilder:
         self._tensor_rows: list[bytes] = []
         self._op_rows: list[bytes] = []
         self._ops: list[Any] = []
+        self._fence_handles: set[int] = set()
+        self._sequences: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._ops)
@@ -83,6 +92,7 @@ class BatchBuilder:
         src: Sequence[Placed | None],
         dst: Sequence[Placed],
         op: Any = None,
+        sequence: int | None = None,
     ) -> None:
         index = self._tensors
         sources = [wire.ABSENT if t is None else index[id(t)][0] if id(t) in index else self._tensor(t) for t in src]
@@ -90,6 +100,8 @@ class BatchBuilder:
         sources += [wire.ABSENT] * (wire.MAX_SRC - len(sources))
         results += [wire.ABSENT] * (wire.MAX_DST - len(results))
         self._op_rows.append(wire.PACK_OP.pack(opcode, 0, *params, *kernel_params, *sources, *results, 0))
+        if sequence is not None:
+            self._sequences[len(self._ops)] = sequence
         self._ops.append(op)
 
     def _tensor(self, t: Placed) -> int:
@@ -99,6 +111,8 @@ class BatchBuilder:
             bi = self._buffer_index[handle] = len(self._buffers)
             self._buffers[handle] = t.buffer
             self._mapped_bytes += t.buffer.bytes
+        if t.flags & wire.TENSOR_FENCE:
+            self._fence_handles.add(handle)
         ti = len(self._tensor_rows)
         # The Placed is kept too: its id() must not be given to another while the batch is built.
         self._tensors[id(t)] = (ti, t)
@@ -112,10 +126,13 @@ class BatchBuilder:
             wire.MAGIC, wire.VERSION, 0, len(self._buffers), len(self._tensor_rows), len(self._op_rows), 0
         )
         for handle, buffer in self._buffers.items():
-            data += wire.PACK_BUF.pack(0, buffer.bytes, 0, handle)
+            flags = wire.BUF_FENCE if handle in self._fence_handles else 0
+            data += wire.PACK_BUF.pack(0, buffer.bytes, flags, handle)
         data += b"".join(self._tensor_rows)
+        first = len(data) + wire.PARAMS_OFFSET  # a sequence number is the op's first parameter
         data += b"".join(self._op_rows)
-        return Batch(data, self._ops, list(self._buffers.values()))
+        sequences = [(first + i * wire.OP.itemsize, number) for i, number in self._sequences.items()]
+        return Batch(data, self._ops, list(self._buffers.values()), sequences)
 
 
 @dataclass(slots=True)

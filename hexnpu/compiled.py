@@ -13,8 +13,9 @@ from hexnpu.batch import Batch, BatchBuilder, Placed
 from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.fallback import elements, rows, run_on_host
 from hexnpu.fuse import OpNode, fuse
+from hexnpu.fuse import Places as FusedPlaces
 from hexnpu.graph import Graph, Kind, Tensor
-from hexnpu.placement import Placement
+from hexnpu.placement import Joint, Placement
 from hexnpu.plan import op_table
 from hexnpu.planner import PlannedOp
 from hexnpu.tensor import DTYPES, Desc
@@ -37,6 +38,9 @@ class HostStep:
     src: tuple[Placed | None, ...]
     dst: tuple[Placed, ...]
 
+    def run(self) -> None:
+        run_on_host(self.op.spec, self.op.node.src, self.src, self.dst)
+
 
 @dataclass(slots=True)
 class Port:
@@ -49,31 +53,52 @@ class Port:
 
 
 class Compiled:
-    """What `session.compile` makes of a graph. `ops`: its planned ops; `apart`: the fusions that could not be made."""
+    """What `session.compile` makes of a graph. `ops`: its planned ops; `apart`: the fusions that could not be made.
 
-    def __init__(self, session: Session, graph: Graph) -> None:
+    A graph of a group is placed with the others (`joint`) and with the fusions that all of them make (`taken`); its steps
+    are made when all graphs have their places.
+    """
+
+    def __init__(
+        self, session: Session, graph: Graph, joint: Joint | None = None, taken: FusedPlaces | None = None
+    ) -> None:
         self.size = graph_size(graph)
         self._session = session
-        nodes, self.apart = fuse(graph, session.planner.refusal, session.fusion)
+        nodes, self.apart = fuse(graph, session.planner.refusal, session.fusion, taken)
         # An op without elements has nothing to compute.
         self.ops = [session.planner.planned(n) for n in nodes if any(t.desc.n_elements for t in n.dst)]
         self.fallbacks = [op for op in self.ops if op.plan is None]
         if self.fallbacks and session.strict:
             op = self.fallbacks[0]
             raise StrictError(f"{op} of {_operands(op.node)} cannot run on the NPU: {op.reason}")
-        memory = Placement(session.store, session.alloc, graph, self.ops)
+        memory = Placement(session.store, session.alloc, graph, self.ops, joint)
         self._weights = memory.weights
         self.compute_bytes = memory.compute_bytes
         self._io = memory.io
         self._input_bytes = memory.input_bytes
         self.inputs = [_port(name, memory.placed(t)) for name, t in graph.inputs.items()]
         self.outputs = [_port(name, memory.placed(t)) for name, t in graph.outputs.items()]
-        self.steps = _steps(self.ops, memory.placed, session.max_map_bytes)
+        self._memory = memory
+        if joint is None:
+            self.make_steps()
+
+    def make_steps(self) -> None:
+        self.steps = _steps(self.ops, self._memory.placed, self._session.max_map_bytes)
         self.n_batches = sum(isinstance(s, Batch) for s in self.steps)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """One run; gives a copy of each output."""
-        session = self._session
+        self.load(inputs)
+        for step in self.steps:
+            if isinstance(step, Batch):
+                self._session.submit(step)
+            else:
+                step.run()
+        self._session.stats.count(self)
+        return self.results()
+
+    def load(self, inputs: Mapping[str, Array]) -> None:
+        """Puts the inputs of a run where the device reads them."""
         if len(inputs) != len(self.inputs):
             self._wrong_names(inputs)
         for port in self.inputs:
@@ -82,12 +107,9 @@ class Compiled:
                 a = self._accept(port, inputs)
             port.memory[...] = a
         self._io.flush(0, self._input_bytes)
-        for step in self.steps:
-            if isinstance(step, Batch):
-                session.submit(step)
-            else:
-                run_on_host(step.op.spec, step.op.node.src, step.src, step.dst)
-        session.stats.count(self)
+
+    def results(self) -> dict[str, Array]:
+        """A copy of each output."""
         result = {}
         for port in self.outputs:
             port.placed.buffer.fetch(port.placed.offset, port.placed.desc.span_bytes)
@@ -156,7 +178,7 @@ def _steps(ops: Sequence[PlannedOp], places: Places, max_map_bytes: int) -> list
                 raise HexnpuError(f"{op} needs more memory at a time than the session maps ({max_map_bytes} bytes)")
             steps.append(builder.finish())
             builder = BatchBuilder(max_map_bytes)
-        builder.add(codes[node.op][0], node.params, op.kernel_params, src, dst, op)
+        builder.add(codes[node.op][0], node.params, op.kernel_params, src, dst, op, node.sequence)
     if len(builder):
         steps.append(builder.finish())
     return steps

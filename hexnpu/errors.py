@@ -29,3 +29,7 @@ class SessionLost(HexnpuError):
     def __init__(self, text: str, stderr: str = "") -> None:
         super().__init__(text)
         self.stderr = stderr
+
+
+class GroupLost(SessionLost):
+    """A rank of a group died, was refused an op or waited in vain; the group is closed. The text names the rank."""

@@ -7,7 +7,7 @@ read can change between them, and where the fused op's plan fits; otherwise the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -23,6 +23,12 @@ class Fusion(IntFlag):
     RMS_NORM_MUL = 2
     MUL_MAT_ADD = 4
     MUL_MAT_NX = 8
+    ALLREDUCE_ADD = 16
+
+    @staticmethod
+    def chosen(mask: int) -> Fusion:
+        """The fusions of a mask, ALL spelled out."""
+        return Fusion(~0 if mask & Fusion.ALL else mask)
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +41,7 @@ class OpNode:
     src: tuple[Tensor | None, ...]
     dst: tuple[Tensor, ...]
     parts: tuple[Node, ...]
+    sequence: int | None = None
 
     def __str__(self) -> str:
         return f"{self.name} -> {self.dst[-1].name}"
@@ -44,42 +51,49 @@ class OpNode:
 Fits = Callable[[OpNode], str | None]
 
 
-def fuse(graph: Graph, fits: Fits, mask: int = Fusion.ALL) -> tuple[list[OpNode], list[str]]:
+# Node (by its id) -> what stands in its place; None where another node has taken it in.
+Places = Mapping[int, "OpNode | None"]
+
+
+def fuse(
+    graph: Graph, fits: Fits, mask: int = Fusion.ALL, taken: Places | None = None
+) -> tuple[list[OpNode], list[str]]:
     """The op nodes of a graph in running order, and a line for each fusion that was there but could not be made.
 
-    Nodes that no output and no state depends on are left out.
+    Nodes that no output, no state and no other graph depends on are left out. `taken`: fusions made already.
     """
-    return _Fuser(graph, fits, mask).run()
+    return _Fuser(graph, fits, mask, taken or {}).run()
 
 
 def live_nodes(graph: Graph) -> list[Node]:
-    """The nodes that an output or a state depends on."""
+    """The nodes that an output, a state or another graph of the group depends on."""
     needed = {id(t.root) for t in graph.outputs.values()}
     live = []
     for node in reversed(graph.nodes):
         roots = [t.root for t in node.dst]
-        if any(id(r) in needed or r.kind is Kind.STATE for r in roots):
+        if node.sequence is not None or any(id(r) in needed or r.kind is Kind.STATE for r in roots):
             live.append(node)
             needed.update(id(t.root) for t in node.src if t is not None)
     return live[::-1]
 
 
 class _Fuser:
-    def __init__(self, graph: Graph, fits: Fits, mask: int) -> None:
+    def __init__(self, graph: Graph, fits: Fits, mask: int, taken: Places) -> None:
         self._fits = fits
-        self._on = Fusion(~0 if mask & Fusion.ALL else mask)
-        # Node -> what stands in its place; None where another node has taken it in.
-        self._place: dict[int, OpNode | None] = {}
+        self._on = Fusion.chosen(mask)
+        self._place = dict(taken)
         self._nodes = live_nodes(graph)
         self._readers = Counter(id(t.root) for n in self._nodes for t in n.src if t is not None)
         self._readers.update(id(t.root) for t in graph.outputs.values())
-        self._maker = {id(n.dst[0]): n for n in self._nodes}
+        self._maker = {id(t): n for n in self._nodes for t in n.dst}
         self._reasons: list[str] = []
 
     def run(self) -> tuple[list[OpNode], list[str]]:
         if self._on & Fusion.MUL_MAT_NX:
             self._fuse_nx()
         for node in self._nodes:
+            if id(node) in self._place:
+                continue
             if node.op == "ADD" and self._on & Fusion.MUL_MAT_ADD:
                 self._fuse_pair(node, "MUL_MAT", "MUL_MAT_ADD", _addend_fits)
             elif node.op == "MUL" and self._on & Fusion.RMS_NORM_MUL:
@@ -91,7 +105,7 @@ class _Fuser:
                 if taken is not None:
                     result.append(taken)
             else:
-                result.append(OpNode(node.op, node.op, node.params, node.src, node.dst, (node,)))
+                result.append(OpNode(node.op, node.op, node.params, node.src, node.dst, (node,), node.sequence))
         return result, self._reasons
 
     def _fuse_nx(self) -> None:

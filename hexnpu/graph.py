@@ -29,6 +29,7 @@ class Kind(Enum):
     WEIGHT = "weight"
     STATE = "state"
     RESULT = "result"
+    FENCE = "fence"
 
 
 @dataclass(slots=True, eq=False)
@@ -64,12 +65,16 @@ class Tensor:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One op: its name in htp-ops.def, the 16 words of its parameters, inputs (None = absent) and outputs."""
+    """One op: its name in htp-ops.def, the 16 words of its parameters, inputs (None = absent) and outputs.
+
+    `sequence`: of an op between the graphs of a group (hexnpu.group), the number of its fence within a run.
+    """
 
     op: str
     params: tuple[int, ...]
     src: tuple[Tensor | None, ...]
     dst: tuple[Tensor, ...]
+    sequence: int | None = None
 
     def __str__(self) -> str:
         return f"{self.op} -> {self.dst[-1].name}"

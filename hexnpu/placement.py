@@ -4,6 +4,7 @@ buffer, intermediates in a compute buffer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from hexnpu.batch import Placed
 from hexnpu.graph import Graph, Kind, Tensor
@@ -12,12 +13,28 @@ from hexnpu.planner import PlannedOp
 from hexnpu.store import Alloc, Store, StoredWeight, WantedWeight, WeightKey
 from hexnpu.tensor import Desc
 from hexnpu.transport import Buffer
+from hexnpu.wire import FENCE_BYTES
+
+
+@dataclass(slots=True)
+class Joint:
+    """What the graphs of a group share: the ranks' fences, and each graph's placement by its id."""
+
+    fences: Sequence[Placed]
+    places: dict[int, Placement] = field(default_factory=dict)
 
 
 class Placement:
-    """`io` holds the inputs in its first `input_bytes` bytes, then the results that are outputs."""
+    """`io` holds the inputs in its first `input_bytes` bytes, then the results that are outputs and those that a peer
+    writes at a time of its own."""
 
-    def __init__(self, store: Store, alloc: Alloc, graph: Graph, ops: Sequence[PlannedOp]) -> None:
+    def __init__(
+        self, store: Store, alloc: Alloc, graph: Graph, ops: Sequence[PlannedOp], joint: Joint | None = None
+    ) -> None:
+        self._graph = graph
+        self._joint = joint
+        if joint is not None:
+            joint.places[id(graph)] = self
         self.weights: dict[WeightKey, StoredWeight] = store.weights(_wanted_weights(graph, ops))
         self._states = store.states(list(graph.states.values()))
         self._roots: dict[int, tuple[Buffer, int]] = {}
@@ -27,7 +44,8 @@ class Placement:
 
     def _place_io(self, alloc: Alloc, graph: Graph) -> tuple[Buffer, int]:
         inputs = list(graph.inputs.values())
-        results = {id(t.root): t.root for t in graph.outputs.values() if t.root.kind is Kind.RESULT}
+        received = (t for n in graph.nodes if n.op == "FENCE" for t in n.dst)
+        results = {id(t.root): t.root for t in (*graph.outputs.values(), *received) if t.root.kind is Kind.RESULT}
         offsets = [0]
         for t in (*inputs, *results.values()):
             offsets.append(align(offsets[-1] + t.desc.span_bytes))
@@ -42,7 +60,7 @@ class Placement:
         for step, op in enumerate(ops):
             made = set(map(id, op.node.dst))
             for t in (*op.node.dst, *(t.root for t in op.node.src if t is not None)):
-                if t.kind is Kind.RESULT and id(t) not in self._roots:
+                if t.kind is Kind.RESULT and t.graph is self._graph and id(t) not in self._roots:
                     # A source that nobody made is the empty result of an op that was left out.
                     assert id(t) in births or id(t) in made or not t.desc.n_elements
                     births.setdefault(id(t), (t, step))
@@ -57,6 +75,12 @@ class Placement:
 
     def placed(self, t: Tensor, desc: Desc | None = None) -> Placed:
         """The place of a tensor; of a weight, in the form of `desc`."""
+        if t.graph is not self._graph:
+            assert self._joint is not None
+            return self._joint.places[id(t.graph)].placed(t)
+        if t.kind is Kind.FENCE:
+            assert self._joint is not None
+            return self._joint.fences[t.offset // FENCE_BYTES]
         if t.root.kind is Kind.WEIGHT:
             whole = self.weights[(t.root.name, id(t.root.source), int((desc or t.desc).type))].placed
             return whole if t.root is t else _window(t, whole)

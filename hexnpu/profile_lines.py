@@ -18,13 +18,25 @@ if TYPE_CHECKING:
 
 
 class ProfileLog:
-    """Writes profile lines for one device to a file or to stderr, each with the host's time since the log began."""
+    """Writes profile lines for one device to a file or to stderr, each with the host's time since the log began.
 
-    def __init__(self, device: str, mode: ProfileMode, path: Path | None, pmu: Sequence[int]) -> None:
+    With `beside` they go into the log of another device of the same group, which must outlive this one.
+    """
+
+    def __init__(
+        self, device: str, mode: ProfileMode, path: Path | None, pmu: Sequence[int], beside: ProfileLog | None = None
+    ) -> None:
         self.mode = mode
+        self._is_guest = beside is not None
+        self._file: TextIO
+        self._start: float
+        if beside is not None:
+            self._file, self._start = beside._file, beside._start
+            self._prefix = f"ggml-hex: {device} "
+            return
         self._prefix = "ggml-hex: "
         try:
-            self._file: TextIO = sys.stderr if path is None else path.open("w", encoding="utf-8")
+            self._file = sys.stderr if path is None else path.open("w", encoding="utf-8")
         except OSError as error:
             raise HexnpuError(f"cannot write the profile log {path}: {error.strerror}") from None
         self._start = time.perf_counter()
@@ -64,7 +76,7 @@ class ProfileLog:
     def close(self) -> None:
         if self._file is sys.stderr:
             self._file.flush()
-        else:
+        elif not self._is_guest:
             self._file.close()
 
 

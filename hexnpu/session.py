@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, TypedDict, overload
 
 from hexnpu import wire
 from hexnpu.batch import Batch, Response, parse_response
@@ -23,8 +25,37 @@ from hexnpu.store import MemoryUse, Store
 from hexnpu.transport import Buffer, Connection, connect
 from hexnpu.wire import ProfileMode
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hexnpu.group import Group
+
 DEFAULT_THREADS = 4
+DEFAULT_FENCE_TIMEOUT_S = 60.0
+_DEVICE = re.compile(r"HTP\d+(:\d+)?")
 DEFAULT_PMU = (wire.PMU_DMA_TRANSFERS, wire.PMU_DMA_BYTES)
+
+
+class Options(TypedDict, total=False):
+    """What `open` takes besides the target and the devices."""
+
+    n_threads: int | None
+    vtcm_mib: int | None
+    arch: int | None
+    flavour: str | None
+    strict: bool
+    fusion: int
+    max_map_bytes: int | None
+    fence_timeout_s: float
+    env: dict[str, str] | None
+
+
+@overload
+def open(target: str | None = None, **options: Unpack[Options]) -> Session: ...
+@overload
+def open(target: str | None, devices: Sequence[str], **options: Unpack[Options]) -> Session | Group: ...
+@overload
+def open(*, devices: Sequence[str], **options: Unpack[Options]) -> Session | Group: ...
 
 
 def open(
@@ -37,23 +68,37 @@ def open(
     flavour: str | None = None,
     strict: bool = False,
     fusion: int = Fusion.ALL,
+    max_map_bytes: int | None = None,
+    fence_timeout_s: float = DEFAULT_FENCE_TIMEOUT_S,
     env: dict[str, str] | None = None,
-) -> Session:
-    """Opens an NPU session on `target` (None: this machine's emulator).
+) -> Session | Group:
+    """Opens an NPU session on `target` (None: this machine's emulator), or a group of sessions: one for each of `devices`.
 
-    `n_threads` is the number of HVX threads (default: 4, or the CPUs there are), `vtcm_mib` the VTCM (default: what
-    the device has). `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an
+    A device is HTPn:m, virtual session m of NPU n; the sessions of one NPU share its VTCM.
+
+    `n_threads` is the number of HVX threads a session (default: 4, or its share of the CPUs there are), `vtcm_mib` its VTCM
+    (default: what the device has), `max_map_bytes` what it maps at a time. `fence_timeout_s`: how long a rank of a group
+    waits for another before the group is lost. `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an
     error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env` is added to the emulator's
     environment. Use the session in a `with` block, or close it.
     """
-    if isinstance(devices, str) or len(devices) != 1 or devices[0] not in ("HTP0:0", "HTP0"):
-        raise UsageError(f"unknown devices {devices!r}; a session has one device: ('HTP0:0',)")
+    if isinstance(devices, str) or not devices or not all(_DEVICE.fullmatch(d) for d in devices):
+        raise UsageError(f"unknown devices {devices!r}; a session has one device, ('HTP0:0',), a group has several")
     if vtcm_mib not in (None, 2, 4, 8):
         raise UsageError(f"vtcm_mib is {vtcm_mib}; it must be 2, 4 or 8")
-    threads = min(DEFAULT_THREADS, os.cpu_count() or 1) if n_threads is None else n_threads
+    threads = max(1, min(DEFAULT_THREADS, (os.cpu_count() or 1) // len(devices))) if n_threads is None else n_threads
     connection = connect(target, arch=arch, flavour=flavour, env=env)
     try:
-        return Session(connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion)
+        if len(devices) == 1:
+            return Session(
+                connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion, max_map_bytes=max_map_bytes
+            )
+        from hexnpu.group import Group
+
+        return Group(
+            connection, devices, threads, vtcm_mib or 0, strict=strict, fusion=fusion, max_map_bytes=max_map_bytes,
+            fence_timeout_s=fence_timeout_s,
+        )  # fmt: skip
     except BaseException:
         connection.close()
         raise
@@ -71,15 +116,16 @@ class Stats:
     last_run_batches: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def count(self, compiled: Compiled) -> None:
-        n_fallback = len(compiled.fallbacks)
+    def count(self, *ranks: Compiled) -> None:
+        """One run of a graph, or of the graphs of a group's ranks."""
+        fallbacks = [op for compiled in ranks for op in compiled.fallbacks]
+        self.last_run_ops = sum(len(compiled.ops) for compiled in ranks)
+        self.last_run_batches = sum(compiled.n_batches for compiled in ranks)
         self.runs += 1
-        self.npu_ops += len(compiled.ops) - n_fallback
-        self.fallback_ops += n_fallback
-        self.batches += compiled.n_batches
-        self.last_run_ops = len(compiled.ops)
-        self.last_run_batches = compiled.n_batches
-        for op in compiled.fallbacks:
+        self.npu_ops += self.last_run_ops - len(fallbacks)
+        self.fallback_ops += len(fallbacks)
+        self.batches += self.last_run_batches
+        for op in fallbacks:
             self.reasons[f"{op.node.name}: {op.reason}"] += 1
 
     @property
@@ -115,6 +161,7 @@ class Session:
         strict: bool = False,
         fusion: int = Fusion.ALL,
         max_map_bytes: int | None = None,
+        fence_timeout_s: float | None = None,
     ) -> None:
         hello = connection.hello
         if not 1 <= n_threads <= hello.n_threads:
@@ -125,7 +172,8 @@ class Session:
         self.fusion = fusion
         self.device = Device(hello.arch, n_threads, vtcm_mib << 20 or hello.vtcm_bytes)
         self.max_map_bytes = max_map_bytes or hello.max_map_bytes
-        self.number = connection.open_session(self.name, n_threads, vtcm_mib, max_map_bytes or 0)
+        fence_ms = 0 if fence_timeout_s is None else max(1, round(fence_timeout_s * 1000))
+        self.number = connection.open_session(self.name, n_threads, vtcm_mib, max_map_bytes or 0, fence_ms)
         self.planner = Planner(self.device)
         self.store = Store(self.alloc, self.max_map_bytes)
         self.stats = Stats()
@@ -183,11 +231,18 @@ class Session:
         """Zeroes every state (KV caches)."""
         self.store.clear_states()
 
-    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_PMU) -> Profiling:
+    def profile(
+        self,
+        mode: int,
+        log_file: str | Path | None = None,
+        pmu: Sequence[int] = DEFAULT_PMU,
+        *,
+        beside: Session | None = None,
+    ) -> Profiling:
         """Writes profile lines from now on: 1 a line per op, 2 with PMU counters, 3 with trace events, 0 ends it.
 
-        `log_file`: None is stderr. `pmu`: up to 8 event numbers, by default the emulator's DMA transfers and bytes. The
-        result is a context manager that ends the profile.
+        `log_file`: None is stderr. `pmu`: up to 8 event numbers, by default the emulator's DMA transfers and bytes.
+        `beside`: into the log of this other session instead. The result is a context manager that ends the profile.
         """
         if mode not in ProfileMode.__members__.values():
             raise UsageError(f"no profile mode {mode}; 0 is off, 1 ops, 2 with counters, 3 with trace events")
@@ -198,7 +253,8 @@ class Session:
             self._log = None
         self.connection.profile(self.number, mode, tuple(pmu))
         if mode:
-            self._log = ProfileLog(self.name, ProfileMode(mode), None if log_file is None else Path(log_file), pmu)
+            path = None if log_file is None else Path(log_file)
+            self._log = ProfileLog(self.name, ProfileMode(mode), path, pmu, None if beside is None else beside._log)
         return Profiling(self)
 
     # Batches
@@ -209,13 +265,21 @@ class Session:
 
     def submit(self, batch: Batch) -> Response:
         """Runs a batch. Raises DeviceError where an op was refused, SessionLost where the server died over it."""
-        self._seq += 1
-        batch.stamp(self._seq, 0 if self._log is None else self._log.n_traces)
+        self.stamp(batch)
         try:
-            raw = self.connection.submit(self.number, batch.data, lambda: self._doing(batch))
+            raw = self.connection.submit(self.number, batch.data, lambda: self.doing(batch))
         except SessionLost:
             self.close()
             raise
+        return self.accept(batch, raw)
+
+    def stamp(self, batch: Batch) -> None:
+        """Gives a batch that is about to be sent its number."""
+        self._seq += 1
+        batch.stamp(self._seq, 0 if self._log is None else self._log.n_traces)
+
+    def accept(self, batch: Batch, raw: bytearray) -> Response:
+        """The response to the batch that was stamped last. Raises DeviceError where an op was refused."""
         try:
             response = parse_response(raw)
         except ValueError as error:
@@ -228,7 +292,8 @@ class Session:
             self._log.write(batch.ops, response)
         return response
 
-    def _doing(self, batch: Batch) -> str:
+    def doing(self, batch: Batch) -> str:
+        """What a batch is, for an error about it."""
         names = [str(op) for op in batch.ops[:4]]
         rest = len(batch.ops) - len(names)
         return f"batch {self._seq}: {', '.join(names)}" + (f" and {rest} more ops" if rest else "")

@@ -111,8 +111,8 @@ HELLO = np.dtype(
      ("max_map_bytes", "<u8"), ("can_share", "<u4"), ("clock_khz", "<u4"), ("flavour", "S16")]
 )  # fmt: skip
 OPEN = np.dtype(
-    [("n_threads", "<u4"), ("vtcm_mib", "<u4"), ("max_map_bytes", "<u8"), ("device", "S32"), ("fence_timeout_ms", "<u4"),
-     ("pad", "<u4")]
+    [("n_threads", "<u4"), ("vtcm_mib", "<u4"), ("max_map_bytes", "<u8"), ("device", "S32"),
+     ("fence_timeout_ms", "<u4"), ("pad", "<u4")]
 )  # fmt: skip
 ALLOC = np.dtype([("bytes", "<u8"), ("share", "<u4"), ("pad", "<u4")])
 BUFFER_REF = np.dtype([("handle", "<u4"), ("pad", "<u4")])
@@ -159,3 +159,4 @@ PACK_OP = packer(OP)
 PACK_FRAME = packer(FRAME)
 SEQ_OFFSET = 8  # of seq in a request
 N_TRACES_OFFSET = 28
+PARAMS_OFFSET = 8  # of params in an op

@@ -135,7 +135,9 @@ class Connection:
             self._posted.add(tag)
             return tag
 
-    def collect(self, doing: Doing, timeout_s: float | None = None) -> tuple[int, bytearray | SessionLost | DeviceError]:
+    def collect(
+        self, doing: Doing, timeout_s: float | None = None
+    ) -> tuple[int, bytearray | SessionLost | DeviceError]:
         """The next response to a posted batch, in the order in which they come: its tag, and what it is or why there is
         none. Raises SessionLost where the server is gone or says nothing for `timeout_s`."""
         with self._lock:
