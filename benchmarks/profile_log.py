@@ -1,4 +1,4 @@
-"""Writes the log that bench_profile.py reads: two devices, batches of ops and their trace events, as a phone prints them.
+"""Writes the log that bench_profile.py reads: two devices, batches of ops and trace events, as a phone prints them.
 
 Of a million lines 20 % are op lines, 79 % event lines, the rest batch lines and what an application says in between.
 Same arguments, same bytes.
@@ -124,7 +124,7 @@ def write_sparse(path: Path, lines: int, seed: int = 1) -> None:
     """A log in which one line of a hundred is a profile line: a server's chatter around the batches."""
     writer, done = Writer(seed), 0
     rnd = random.Random(seed)
-    words = ["slot", "update", "srv", "log", "prompt", "done", "eval", "time", "tokens", "per", "second", "cache", "hit", "POST", "/completion", "200", "id"]
+    words = ["slot", "update", "prompt", "done", "eval", "time", "tokens", "second", "POST", "/completion", "200"]
     with path.open("w") as out:
         pending: list[str] = []
         while done < lines:

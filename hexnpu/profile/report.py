@@ -226,7 +226,8 @@ def _op_rows(line: Timeline, ops: I64, shape: Shape) -> list[Row]:
     cycles_most = np.maximum.reduceat(cycles[by_group], first)
     exact = cycles / line.batches.mhz[line.op_batch[ops]]  # microseconds, not rounded
     seconds = np.add.reduceat(np.where(cycles > 0, exact, usec)[by_group], first)
-    rates = [_rate([getattr(fact, what) for fact in known], text[by_group], first, seconds) for what in ("bytes", "flops")]
+    figures = ([fact.bytes for fact in known], [fact.flops for fact in known])
+    rates = [_rate(figure, text[by_group], first, seconds) for figure in figures]
     pmu = _pmu(line, ops[by_group], first, count, shape)
     rows = []
     for i, g in enumerate(sorted_group[first].tolist()):

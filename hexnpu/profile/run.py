@@ -76,10 +76,16 @@ def terminal_width() -> int:
 
 
 def _named_counters(indices: tuple[int, ...], names: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """Counters without a name have an empty one until the log's banner may tell which events they count."""
     if len(names) > len(indices):
         raise UsageError("--pmu-name needs a --pmu-index for each name")
-    named = list(names) + [f"pmu{index}" for index in indices[len(names) :]]
-    return tuple(zip(indices, named, strict=True))
+    return tuple(zip(indices, [*names, *[""] * (len(indices) - len(names))], strict=True))
+
+
+def _events_as_names(shape: Shape, log: Log) -> Shape:
+    events = [f"pmu {event:#x}" for event in log.pmu_events]
+    named = [(i, name or (events[i] if i < len(events) else f"pmu{i}")) for i, name in shape.pmu]
+    return replace(shape, pmu=tuple(named))
 
 
 def _check(arguments: ProfileArguments) -> tuple[Selection, Shape, dict[str, int]]:
@@ -112,6 +118,7 @@ def profile(arguments: ProfileArguments) -> None:
     log = load(arguments.log, need_events, head)
     line = build(log)
     steps = find_steps(line)
+    shape = _events_as_names(shape, log)
     if arguments.export is not None:
         from hexnpu.profile import parquet
 
@@ -229,11 +236,15 @@ def _suffixed(path: Path, suffix: str) -> Path:
     return path.with_name(path.stem + suffix + path.suffix)
 
 
+def _size(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB" if size >= 1 << 20 else f"{size / 1024:,.1f} KiB"
+
+
 def _write_model(model: Model, path: Path, write: Callable[[IO[bytes]], None]) -> None:
     with whole_file(path) as stream:
         write(stream)
         size = stream.tell()
-    print(f"{path}: {model.n_slices:,} slices, {size / 1e6:,.1f} MB", file=sys.stderr)
+    print(f"{path}: {model.n_slices:,} slices, {_size(size)}", file=sys.stderr)
 
 
 @dataclass

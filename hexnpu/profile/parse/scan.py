@@ -6,9 +6,9 @@ Where it cannot be built (no compiler, no cache folder) all lines go to `grammar
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,9 +165,9 @@ def library() -> ctypes.CDLL | None:
 
 
 def _library_path() -> Path:
-    """By a name of its own, so that a start with the library built does not load the build code."""
-    digest = hashlib.sha256(SOURCE.read_bytes() + cpu_features().encode()).hexdigest()[:16]
-    path = cache_dir() / "lib" / f"logscan-{digest}.so"
+    """By a name of its own, so that a start with the library built does not load the build code (nor OpenSSL)."""
+    source = SOURCE.read_bytes() + cpu_features().encode()
+    path = cache_dir() / "lib" / f"logscan-{zlib.crc32(source):08x}-{len(source)}.so"
     if not path.exists():
         from hexnpu import native
 
