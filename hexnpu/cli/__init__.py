@@ -15,6 +15,8 @@ CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 # Command -> (module, function). A module imports what it needs inside its function, so that every command starts fast.
 COMMANDS = {
+    "push": ("hexnpu.cli.push", "push"),
+    "run": ("hexnpu.cli.run", "run"),
     "generate": ("hexnpu.cli.generate", "generate"),
     "plan": ("hexnpu.cli.plan", "plan"),
     "ops": ("hexnpu.cli.ops", "ops"),
@@ -23,6 +25,7 @@ COMMANDS = {
     "audit": ("hexnpu.cli.audit", "audit"),
     "trace": ("hexnpu.cli.trace", "trace"),
     "build": ("hexnpu.cli.build", "build"),
+    "smoke": ("hexnpu.cli.smoke", "smoke"),
 }
 
 

@@ -71,11 +71,11 @@ class Device(Protocol):
     def open(self, command: Command) -> Process:
         """Starts a program; its streams are live. Raises DeployError where the connection or the directory fails."""
 
-    def remote_command(self, command: Command) -> str:
-        """What `open` hands to the target's shell, for `--print`."""
-
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         """Runs a POSIX sh script with `$1`... in the home directory, and waits for its end."""
+
+    def checked_shell(self, what: str, script: str, *arguments: str, timeout_s: float = 60) -> bytes:
+        """Its output. Where it fails, the error that fits what it printed, about `what`."""
 
     def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         """Writes files below `directory` (which may begin with ~), making folders; calls `sent(bytes)` as they go.
@@ -93,6 +93,18 @@ class Device(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None: ...
+
+
+def printed_command(target: Target, command: Command) -> str:
+    """What `open` hands to the target's shell, word for word; for this machine, how a shell would be told the same."""
+    if target.here:
+        from hexnpu.deploy.local import shell_line
+
+        return shell_line(command)
+    from hexnpu.deploy.posix import wrap
+    from hexnpu.deploy.quoting import join
+
+    return join(wrap(command))
 
 
 def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:

@@ -115,10 +115,6 @@ class LocalDevice(PosixDevice):
             raise DeployError(f"{program} could not be started: {error}") from None
         return LocalProcess(program, child)
 
-    def remote_command(self, command: Command) -> str:
-        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in command.environment.items())
-        return f"cd {shlex.quote(str(Path(command.directory).expanduser()))} && {variables} {shlex.join(command.argv)}"
-
     def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         root = Path(directory).expanduser()
         try:
@@ -135,6 +131,12 @@ class LocalDevice(PosixDevice):
 
     def close(self) -> None:
         return
+
+
+def shell_line(command: Command) -> str:
+    """The command as one would type it."""
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in command.environment.items())
+    return f"cd {shlex.quote(str(Path(command.directory).expanduser()))} && {variables}{shlex.join(command.argv)}"
 
 
 def _allow_core_dumps() -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hexnpu.deploy.device import Command, Result
+from hexnpu.deploy.device import Command, Result, Upload
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
 from hexnpu.deploy.process import STDOUT, Process
-from hexnpu.deploy.quoting import decode, join
+from hexnpu.deploy.quoting import decode
 from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def remote_error(what: str, text: str) -> DeployError:
 
 
 def lost_while(name: str, what: str) -> ConnectionLost:
-    return ConnectionLost(f"the connection to {name} was lost while it ran {what}: check cable and network, then repeat")
+    return ConnectionLost(f"the connection to {name} was lost while it ran {what}: check cable or network, and repeat")
 
 
 class PosixProcess(Process):
@@ -116,10 +118,13 @@ class PosixDevice:
     def open(self, command: Command) -> Process: ...
 
     @abstractmethod
-    def close(self) -> None: ...
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None: ...
 
-    def remote_command(self, command: Command) -> str:
-        return join(wrap(command))
+    @abstractmethod
+    def pull(self, path: str, to: Path) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         with_tail = Command(("sh", "-c", script, "sh", *arguments))

@@ -1,0 +1,112 @@
+"""`hexnpu push`: the package folder onto a target, only what changed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from hexnpu.deploy.push import Report, Watcher
+    from hexnpu.deploy.targets import Target
+
+
+def push(
+    target: Annotated[
+        str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
+    ] = None,
+    source: Annotated[Path, typer.Option(help="The tree whose package it is, also a llama.cpp checkout.")] = Path(),
+    install_dir: Annotated[Path | None, typer.Option(help="The package folder.", show_default="pkg-TARGET")] = None,
+    target_dir: Annotated[str | None, typer.Option(help="Where it goes on the target.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would travel and change nothing.")] = False,
+    accept_new_host_key: Annotated[
+        bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
+    ] = False,
+) -> None:
+    """Push the built package to the target: changed files only, each replaced by one rename."""
+    from hexnpu.deploy import package
+    from hexnpu.deploy.targets import parse_target
+
+    where = parse_target(target)
+    if install_dir is None:
+        local = where.kind == "local"
+        install_dir = package.local_package(source, debug) if local else package.install_dir(where, source, debug)
+    push_package(where, source, install_dir, target_dir, dry_run, accept_new_host_key)
+
+
+def push_package(
+    target: Target, source: Path, folder: Path, target_dir: str | None, dry_run: bool = False,
+    accept_new_host_key: bool = False,
+) -> None:  # fmt: skip
+    """Also what `hexnpu build --push` does. Prints one line at the end, or the list of a dry run."""
+    from hexnpu.deploy import package
+    from hexnpu.deploy.device import open_device
+    from hexnpu.deploy.push import Watcher
+    from hexnpu.deploy.push import push as push_to
+
+    started = time.monotonic()
+    root = package.package_root(folder)
+    directory = package.target_dir(target, source) if target_dir is None else target_dir
+    with open_device(target, accept_new_host_key=accept_new_host_key) as device:
+        watcher = _bar() if sys.stderr.isatty() and not dry_run else Watcher()
+        with watcher:
+            report = push_to(device, root, directory, dry_run=dry_run, watcher=watcher)
+        if dry_run:
+            for path in report.sent:
+                print(f"send    {path!r}" if not path.isprintable() else f"send    {path}")
+            for path in report.removed:
+                print(f"remove  {path!r}" if not path.isprintable() else f"remove  {path}")
+        print(_summary(report, f"{device.name}:{directory}", dry_run, time.monotonic() - started), file=sys.stderr)
+
+
+def _summary(report: Report, where: str, dry_run: bool, seconds: float) -> str:
+    verb = "would send" if dry_run else "sent"
+    return (
+        f"{where}: {verb} {len(report.sent)} files ({report.sent_bytes / 2**20:.1f} MiB), "
+        f"removed {len(report.removed)}, unchanged {report.unchanged}; {seconds:.2f} s"
+    )
+
+
+def _bar() -> Watcher:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    from hexnpu.deploy.push import Watcher
+
+    class Bar(Watcher):
+        """Bytes and files on stderr."""
+
+        def __init__(self) -> None:
+            columns: list[Any] = [
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                DownloadColumn(True),
+                TransferSpeedColumn(),
+            ]
+            self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._progress.add_task("comparing", total=None)
+            self._files = self._all = 0
+
+        def start(self, n_files: int, n_bytes: int) -> None:
+            self._all = n_files
+            self._progress.update(self._task, total=n_bytes)
+
+        def file(self, path: str) -> None:
+            self._files += 1
+            self._progress.update(self._task, description=f"{self._files}/{self._all} {Path(path).name[-30:]}")
+
+        def bytes(self, n_bytes: int) -> None:
+            self._progress.advance(self._task, n_bytes)
+
+        def __enter__(self) -> Bar:
+            self._progress.start()
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self._progress.stop()
+
+    return Bar()

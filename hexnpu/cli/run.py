@@ -1,0 +1,128 @@
+"""`hexnpu run`: a program of the pushed package on a target. deploy/environment.py has the table of its flags."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hexnpu.deploy.environment import FLAGS, EnvFlag
+
+if TYPE_CHECKING:
+    from hexnpu.deploy.targets import Target
+
+
+def _run(
+    context: typer.Context,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ARGS...", help="A tool of the package, or any program.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
+    ] = None,
+    source: Annotated[Path, typer.Option(help="The tree whose package it is, also a llama.cpp checkout.")] = Path(),
+    install_dir: Annotated[Path | None, typer.Option(help="Package folder of a run on this machine.")] = None,
+    target_dir: Annotated[str | None, typer.Option(help="Where the package is on the target.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
+    devices: Annotated[
+        str | None,
+        typer.Option("--devices", "--device", "-d", help="HTP0,HTP1 ... or how many sessions.", show_default="HTP0"),
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable; repeatable.")] = None,
+    print_only: Annotated[bool, typer.Option("--print", help="Show the exact remote command; run nothing.")] = False,
+    log: Annotated[Path | None, typer.Option(help="Keep a copy of the output in this file.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, metavar="S", help="End it after S seconds (124).")] = None,
+    accept_new_host_key: Annotated[
+        bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
+    ] = False,
+    **flags: Any,
+) -> None:
+    """Run a tool of the pushed package on the target: live output, its exit code."""
+    from hexnpu.deploy.targets import parse_target
+
+    if not command:
+        print(context.get_help())
+        sys.exit(2)
+    where = parse_target(target)
+    given = {flag.name: flags[flag.parameter] for flag in FLAGS}
+    line = _command(command, where, devices, given, env or [])
+    directory = _directory(where, source, install_dir, target_dir, debug)
+    sys.exit(_execute(where, line, directory, print_only, log, timeout, accept_new_host_key))
+
+
+def _command(
+    command: list[str], target: Target, devices: str | None, given: dict[str, Any], env: list[str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Argument list and environment."""
+    from hexnpu.deploy.environment import run_environment
+    from hexnpu.deploy.tools import arguments_for
+
+    variables, names = run_environment(devices, given, env, os.environ)
+    talkative = any(given.get(name) for name in ("verbose", "profile", "sched-debug", "hex-optrace"))
+    windows = target.kind == "windows" or (target.here and os.name == "nt")
+    return arguments_for(command, names, talkative, windows), variables
+
+
+def _directory(target: Target, source: Path, install_dir: Path | None, target_dir: str | None, debug: bool) -> str:
+    from hexnpu.deploy import package
+
+    if target_dir is not None:
+        return target_dir
+    if not target.here:
+        return package.target_dir(target, source)
+    return str(package.package_root(install_dir) if install_dir else package.local_package(source, debug))
+
+
+def _execute(
+    target: Target, line: tuple[tuple[str, ...], dict[str, str]], directory: str, print_only: bool, log: Path | None,
+    timeout: float | None, accept_new_host_key: bool,
+) -> int:  # fmt: skip
+    from hexnpu.deploy.device import Command, open_device, printed_command
+    from hexnpu.deploy.run import run
+    from hexnpu.errors import UsageError
+
+    command = Command(line[0], directory, line[1], core_dumps=True, merge=target.kind == "android")
+    if print_only:
+        print(printed_command(target, command))
+        return 0
+    try:
+        copy = log.open("wb") if log else None
+    except OSError as error:
+        raise UsageError(f"--log {log}: {error.strerror}") from None
+    stdin = None if sys.stdin is None else sys.stdin.buffer
+    try:
+        with open_device(target, accept_new_host_key=accept_new_host_key) as device:
+            return run(
+                device, command, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy, stdin=stdin,
+                timeout_s=timeout,
+            )  # fmt: skip
+    finally:
+        if copy:
+            copy.close()
+
+
+def _parameter(flag: EnvFlag) -> inspect.Parameter:
+    what = f"{flag.help} ({', '.join(flag.variables)})"
+    if flag.value is not None:
+        switch = Annotated[bool, typer.Option(f"--{flag.name}", help=what)]
+        return inspect.Parameter(flag.parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=switch)
+    option = typer.Option(f"--{flag.name}", metavar="V", help=what, show_default=flag.default or False)
+    value = Annotated[str | None, option]
+    return inspect.Parameter(flag.parameter, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=value)
+
+
+def _with_flags() -> None:
+    """Typer reads a command's options from its signature: the table's flags take the place of **flags."""
+    signature = inspect.signature(_run, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    all_parameters = own + [_parameter(flag) for flag in FLAGS]
+    _run.__annotations__ = {p.name: p.annotation for p in all_parameters} | {"return": None}
+    _run.__signature__ = signature.replace(parameters=all_parameters)  # type: ignore[attr-defined]
+
+
+_with_flags()
+run = _run

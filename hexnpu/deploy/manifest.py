@@ -1,0 +1,193 @@
+"""What a package holds and what was pushed: paths, sizes, modes and sha256 sums.
+
+The manifest is kept on the target as `.hexnpu/manifest.json`. Sums of files here are kept as well (in the cache folder,
+by size, time and inode), so that a push of nothing new reads no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hexnpu.cache import cache_dir
+from hexnpu.deploy.errors import DeployError
+
+STATE_DIR = ".hexnpu"
+CHUNK = 256 * 1024
+# The time that all transports and file systems can keep.
+_MAX_TIME = 0xFFFFFFFF
+# A file changed this recently can change again without a new time.
+_RACY_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class PackageFile:
+    """A file or symlink of a package; `path` has slashes and is relative to the package."""
+
+    path: str
+    source: Path
+    size: int
+    mode: int
+    mtime: int
+    # What tells a changed file: size, time in ns, inode.
+    stamp: tuple[int, int, int]
+    link: str | None = None
+
+    def chunks(self, start: int = 0) -> Iterator[bytes]:
+        """The bytes from `start`. Raises DeployError where the file is not what it was when the package was listed."""
+        if self.link is not None:
+            yield os.fsencode(self.link)
+            return
+        left = self.size - start
+        try:
+            with self.source.open("rb", buffering=0) as file:
+                file.seek(start)
+                while chunk := file.read(CHUNK):
+                    left -= len(chunk)
+                    if left < 0:
+                        break
+                    yield chunk
+        except OSError as error:
+            raise DeployError(f"{self.source}: {error.strerror}; nothing was replaced on the target") from None
+        if left != 0:
+            raise DeployError(f"{self.source} changed while it was pushed: push again when the build is done")
+
+    def digest(self, end: int | None = None) -> str:
+        """sha256 of the file, or of its first `end` bytes."""
+        sha, left = hashlib.sha256(), self.size if end is None else end
+        for chunk in self.chunks():
+            sha.update(chunk[:left])
+            left -= len(chunk)
+            if left <= 0 and end is not None:
+                break
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True)
+class Package:
+    files: tuple[PackageFile, ...]
+    # Relative, parents before children.
+    folders: tuple[str, ...]
+
+
+def read_package(root: Path) -> Package:
+    """All of a package folder. Raises DeployError for what is neither file, folder nor symlink."""
+    files: list[PackageFile] = []
+    folders: list[str] = []
+
+    def visit(folder: Path, prefix: str) -> None:
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            path = prefix + entry.name
+            info = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(info.st_mode):
+                folders.append(path)
+                visit(Path(entry.path), f"{path}/")
+            elif stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):
+                files.append(_package_file(path, Path(entry.path), info))
+            else:
+                raise DeployError(f"{entry.path} is neither a file, a folder nor a link: it cannot be pushed")
+
+    try:
+        visit(root, "")
+    except OSError as error:
+        raise DeployError(f"{error.filename}: {error.strerror}; the package cannot be read") from None
+    if STATE_DIR in folders:
+        raise DeployError(f"{root / STATE_DIR} has the name of push's own folder on the target: remove it")
+    return Package(tuple(files), tuple(folders))
+
+
+def _package_file(path: str, source: Path, info: os.stat_result) -> PackageFile:
+    link = os.readlink(source) if stat.S_ISLNK(info.st_mode) else None  # noqa: PTH115 - Path would change the text
+    mode = stat.S_IMODE(info.st_mode) & 0o777
+    if os.name == "nt" and link is None:
+        mode = executable_mode(source)
+    mtime = min(max(int(info.st_mtime), 0), _MAX_TIME)
+    stamp = (info.st_size, info.st_mtime_ns, info.st_ino)
+    return PackageFile(path, source, info.st_size if link is None else len(os.fsencode(link)), mode, mtime, stamp, link)
+
+
+def executable_mode(source: Path) -> int:
+    """The mode for a file from a system without an execute bit: programs and scripts are told by their start."""
+    with source.open("rb") as file:
+        head = file.read(4)
+    return 0o755 if head == b"\x7fELF" or head[:2] == b"#!" else 0o644
+
+
+@dataclass
+class Manifest:
+    """`files`: path -> sha256, size, mode, mtime; of a symlink: link (its target)."""
+
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """One line of ASCII."""
+        return json.dumps({"version": 1, "files": self.files}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """An unreadable one is as none: everything is compared anew."""
+        try:
+            content = json.loads(data)
+            files = content["files"] if content["version"] == 1 else {}
+        except (ValueError, TypeError, KeyError):
+            return cls()
+        valid = isinstance(files, dict) and all(isinstance(entry, dict) for entry in files.values())
+        return cls(files) if valid else cls()
+
+    @staticmethod
+    def entry(file: PackageFile, sha256: str | None, mtime: int) -> dict[str, Any]:
+        if file.link is not None:
+            return {"link": file.link}
+        return {"sha256": sha256, "size": file.size, "mode": file.mode, "mtime": mtime}
+
+
+class Digests:
+    """sha256 sums of a package's files, remembered from push to push. Use as a context manager: leaving it saves."""
+
+    def __init__(self, root: Path) -> None:
+        name = hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:16]
+        self._file = cache_dir() / "push" / f"{name}.json"
+        self._new: dict[str, list[Any]] = {}
+        try:
+            self._old: dict[str, list[Any]] = json.loads(self._file.read_bytes())
+        except (OSError, ValueError):
+            self._old = {}
+
+    def known(self, file: PackageFile) -> str | None:
+        """The sum, where it can be had without reading the file."""
+        for sums in (self._new, self._old):
+            found = sums.get(file.path)
+            if found and tuple(found[:3]) == file.stamp:
+                self._new[file.path] = found
+                return str(found[3])
+        return None
+
+    def of(self, file: PackageFile) -> str:
+        return self.known(file) or self.keep(file, file.digest())
+
+    def keep(self, file: PackageFile, digest: str) -> str:
+        if time.time_ns() - file.stamp[1] > _RACY_NS:
+            self._new[file.path] = [*file.stamp, digest]
+        return digest
+
+    def __enter__(self) -> Digests:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._new == self._old:
+            return
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            beside = self._file.with_suffix(f".{os.getpid()}")
+            beside.write_text(json.dumps(self._new))
+            beside.replace(self._file)
+        except OSError:
+            # Without it the next push only reads the files again.
+            return

@@ -1,0 +1,134 @@
+"""What lies in the target directory now: one shell command, for any number of files."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hexnpu.deploy.device import Device
+from hexnpu.deploy.errors import NoSpace, TargetReadOnly
+from hexnpu.deploy.manifest import STATE_DIR, Manifest
+from hexnpu.deploy.posix import EXPAND
+from hexnpu.deploy.quoting import decode
+
+# A record of `stat` ends by // and a newline, and no path from `find` has // in it: file names may have newlines.
+_SCRIPT = f"""
+d=$1; shift; {EXPAND}
+if [ -d "$d" ]; then
+    cd "$d" || exit 1
+    echo present
+else
+    if [ -e "$d" ]; then echo "$d is not a folder" >&2; exit 1; fi
+    while [ ! -d "$d" ]; do
+        case $d in */*) d=${{d%/*}}; d=${{d:-/}};; *) d=.;; esac
+    done
+    cd "$d" || exit 1
+    echo absent
+fi
+if [ -w . ]; then echo writable; else echo "read-only $d"; fi
+df -Pk . 2>/dev/null | tail -n 1
+cat {STATE_DIR}/manifest.json 2>/dev/null || echo
+cat {STATE_DIR}/next.json 2>/dev/null || echo
+find -H "$@" ./{STATE_DIR} -exec stat -c '%f %s %Y %n//' {{}} + 2>/dev/null
+echo ///
+if [ -d {STATE_DIR}/incoming ]; then
+    find {STATE_DIR}/incoming -type f -exec sha256sum {{}} + 2>/dev/null
+fi
+exit 0
+"""
+
+_RECORD = re.compile(rb"([0-9a-f]+) (\d+) (-?\d+) (.*)", re.DOTALL)
+_SUM = re.compile(rb"([0-9a-f]{64}) [ *](.*)")
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    mode: int
+    size: int
+    mtime: int
+
+    @property
+    def is_link(self) -> bool:
+        return stat.S_ISLNK(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.mode)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`files`: by path in the target directory. `sums`: sha256 of what an interrupted push left in `incoming`."""
+
+    present: bool
+    unwritable: str | None
+    free_bytes: int | None
+    manifest: Manifest
+    # Of a push that was interrupted among its last renames; only the paths count.
+    unfinished: Manifest
+    files: dict[str, RemoteFile] = field(default_factory=dict)
+    sums: dict[str, str] = field(default_factory=dict)
+
+    def require(self, name: str, n_bytes: int) -> None:
+        """Raises the error of a target that `n_bytes` cannot be written to."""
+        if self.unwritable is not None:
+            raise TargetReadOnly(
+                f"{name}: {self.unwritable} is not writable: choose another --target-dir, or mend its permissions"
+            )
+        if self.free_bytes is not None and n_bytes > self.free_bytes:
+            raise NoSpace(
+                f"{name}: the push needs {_mib(n_bytes)}, but {_mib(self.free_bytes)} are free: "
+                "remove files there, or use another --target-dir"
+            )
+
+
+def _mib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:.1f} MiB"
+
+
+def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
+    """`names`: what to look for in `directory`; folders with all that is in them."""
+    output = device.checked_shell(directory, _SCRIPT, directory, *(f"./{name}" for name in names), timeout_s=300)
+    present, writable, free, manifest, unfinished, rest = output.split(b"\n", 5)
+    listing, _, sums = rest.rpartition(b"///\n")
+    return Survey(
+        present=present == b"present",
+        unwritable=decode(writable.partition(b" ")[2]) if writable.startswith(b"read-only") else None,
+        free_bytes=_free(free),
+        manifest=Manifest.from_bytes(manifest),
+        unfinished=Manifest.from_bytes(unfinished),
+        files=dict(_records(listing)),
+        sums=_sums(sums, f"{STATE_DIR}/incoming/"),
+    )
+
+
+def _free(line: bytes) -> int | None:
+    """The `Available` of a `df -Pk` line; the device's name before it may hold anything."""
+    found = re.search(rb"\s\d+\s+\d+\s+(\d+)\s+\d+%", line)
+    return int(found[1]) * 1024 if found else None
+
+
+def _records(listing: bytes) -> Iterable[tuple[str, RemoteFile]]:
+    for record in listing.split(b"//\n"):
+        if found := _RECORD.fullmatch(record):
+            mode, size, mtime, path = int(found[1], 16), int(found[2]), int(found[3]), decode(found[4])
+            yield path.removeprefix("./"), RemoteFile(mode, size, mtime)
+
+
+def _sums(output: bytes, prefix: str) -> dict[str, str]:
+    """Lines of `sha256sum`. Names that it prints escaped are left out, as if they had no sum."""
+    found = (_SUM.fullmatch(line) for line in output.split(b"\n"))
+    return {decode(line[2]).removeprefix(prefix): line[1].decode() for line in found if line}
+
+
+def remote_sums(device: Device, directory: str, paths: list[str]) -> dict[str, str]:
+    """sha256 of files of the target, for those that it can tell."""
+    sums: dict[str, str] = {}
+    script = f'd=$1; shift; {EXPAND}; cd "$d" && sha256sum "$@" 2>/dev/null; exit 0'
+    # A command line has a limit of 128 KiB on Linux, and less in an adb service.
+    for start in range(0, len(paths), 100):
+        names = [f"./{path}" for path in paths[start : start + 100]]
+        sums |= _sums(device.shell(script, directory, *names, timeout_s=600).stdout, "./")
+    return sums

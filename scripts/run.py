@@ -1,0 +1,10 @@
+"""`hexnpu run` under the name that llama.cpp's users know."""
+
+from __future__ import annotations
+
+import sys
+
+from hexnpu.cli import main
+
+if __name__ == "__main__":
+    main(["run", *sys.argv[1:]])
