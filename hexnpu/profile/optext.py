@@ -123,16 +123,18 @@ def _products(op: str) -> int:
     return sum(part.startswith("MUL_MAT") for part in op.split("+"))
 
 
-def _weights(op: str, inputs: list[Tensor | None]) -> list[Tensor]:
-    """The left sides of an op's matrix products: the first input, and in a fused op those after the activation."""
+def _operands(op: str, inputs: list[Tensor | None]) -> tuple[list[Tensor], Tensor | None]:
+    """(weights, activation) of an op's matrix products. A fused one lists weight, activation, weight, weight, or the
+    activation first; the weights have one type, another than the activation's if they are quantized."""
     known = [tensor for tensor in inputs if tensor is not None]
     if len(known) < 2:
-        return []
-    first, count = known[0], _products(op)
-    if "MUL_MAT_NX" in op or "MUL_MAT_ID_NX" in op:
-        count = len(known)
+        return [], None
+    count = len(known) if "_NX" in op else _products(op)
+    first, second = known[:2]
+    if count > 1 and len(known) > 2 and first.type != second.type == known[2].type:
+        first, second = second, first
     more = [tensor for tensor in known[2:] if tensor.ne[0] == first.ne[0] and tensor.type == first.type]
-    return [first, *more[: count - 1]]
+    return [first, *more[: count - 1]], second
 
 
 def _flops(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int | None:
@@ -146,9 +148,9 @@ def _flops(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int |
         return 2 * q.ne[1] * q.ne[2] * q.ne[3] * k.ne[1] * (q.ne[0] + v.ne[0])
     if not _products(op):
         return None
-    weights = _weights(op, inputs)
-    if len(weights) > 1 and inputs[1] is not None:
-        return sum(2 * weight.ne[0] * weight.ne[1] * inputs[1].elements // inputs[1].ne[0] for weight in weights)
+    weights, activation = _operands(op, inputs)
+    if len(weights) > 1 and activation is not None:
+        return sum(2 * weight.ne[1] * activation.elements for weight in weights)
     return 2 * inputs[0].ne[0] * output.elements
 
 
@@ -171,7 +173,7 @@ def _bytes(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int |
         sizes.append(output.bytes(source.ne[1] * source.ne[2] * source.ne[3]))
     else:
         sizes.append(output.bytes())
-    weights = _weights(op, inputs)
+    weights, _ = _operands(op, inputs)
     for weight in weights[:-1] if len(weights) > 1 else []:  # a fused product prints only its last output
         sizes.append(4 * weight.ne[1] * output.ne[1] * output.ne[2] * output.ne[3])
     return None if None in sizes else sum(size for size in sizes if size is not None)

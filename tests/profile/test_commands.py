@@ -238,7 +238,7 @@ MISTAKES = [
     (["profile", "{log}", "-o", "{tmp}"], 1, "is a directory: give a file name"),
     (["profile", "{log}", "--html", "{tmp}/x", "-o", "{tmp}/y"], 2, "leave out --output"),
     (["profile", "{log}", "--export", "{log}"], 1, "cannot be made a folder"),
-    (["profile", "{log}", "--head", "x"], 2, "a valid integer"),
+    (["profile", "{log}", "--head", "x"], 2, "Invalid value for"),
     (["profile"], 2, "Missing argument"),
     (["trace", "{log}"], 2, "give a file to write"),
     (["trace", "{log}", "-o", "{none}/x"], 1, "cannot be written"),

@@ -182,6 +182,8 @@ def test_layer_and_role(names: str, layer: int, role: str) -> None:
         # a fused product lists weight, activation, weight, weight and prints its last output only
         ("MUL_MAT+MUL_MAT+MUL_MAT", "64:32 x 64:4 x 64:16 x 64:16 -> 16:4", "f16 x f32 x f16 x f16 -> f32",
          2 * 64 * (32 + 16 + 16) * 4, 64 * (32 + 16 + 16) * 2 + 64 * 4 * 4 + (32 + 16 + 16) * 4 * 4),
+        ("MUL_MAT+MUL_MAT", "64:4 x 64:32 x 64:16 -> 16:4", "f32 x q8_0 x q8_0 -> f32",
+         2 * 64 * (32 + 16) * 4, (32 + 16) * 68 + 64 * 4 * 4 + (32 + 16) * 4 * 4),  # the activation first
         ("GET_ROWS", "64:1000 x 2 -> 64:2", "f16 x i32 -> f32", None, 2 * 128 + 8 + 512),
         ("SET_ROWS", "64:2 x 2 -> 64:1000", "f32 x i64 -> f16", None, 512 + 16 + 2 * 128),
         ("FLASH_ATTN_EXT", "64:3:9 x 64:256:3 x 64:256:3 x 256:3 -> 64:9:3", "f32 x f16 x f16 x f16 -> f32",
