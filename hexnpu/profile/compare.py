@@ -20,7 +20,7 @@ from hexnpu.profile.optext import facts
 from hexnpu.profile.phases import PHASES, Steps
 from hexnpu.profile.report import KEYS
 from hexnpu.profile.select import Chosen
-from hexnpu.profile.table import Column, check_widths, markdown, milliseconds, plain
+from hexnpu.profile.table import Column, check_widths, duration, markdown, plain
 from hexnpu.profile.timeline import Timeline
 
 SCHEMA = "hexnpu-compare/1"
@@ -205,13 +205,17 @@ def _columns(found: Comparison) -> list[Column]:
     ]
 
 
+def _steps(count: int) -> str:
+    return f"{count} step{'s' * (count != 1)}"
+
+
 def _total_lines(found: Comparison) -> list[str]:
     lines = []
     for total in found.totals:
         ratio = "" if total.ratio is None else f", a step x{total.ratio:.3f}"
         lines.append(
-            f"{total.phase}: ops take {milliseconds(total.total_a)} in {total.steps_a} steps -> "
-            f"{milliseconds(total.total_b)} in {total.steps_b} steps{ratio}"
+            f"{total.phase}: ops take {duration(total.total_a)} in {_steps(total.steps_a)} -> "
+            f"{duration(total.total_b)} in {_steps(total.steps_b)}{ratio}"
         )
     return lines
 

@@ -14,7 +14,7 @@ from hexnpu.profile.optext import NO_LAYER, facts
 from hexnpu.profile.phases import PHASES, Steps
 from hexnpu.profile.report import Report, Row, Section, Shape, batch_times, make_report
 from hexnpu.profile.select import Chosen, Selection, choose
-from hexnpu.profile.table import clean, milliseconds, section_title
+from hexnpu.profile.table import clean, duration, section_title
 from hexnpu.profile.timeline import Timeline
 
 TEMPLATE = Path(__file__).with_name("page.html")
@@ -97,12 +97,12 @@ def _tiles(line: Timeline, steps: Steps, chosen: Chosen, report: Report) -> list
     b = line.batches
     rows = np.flatnonzero(chosen.batches)
     span = float(b.end_ns[rows].max() - b.begin_ns[rows].min()) / 1000.0
-    tiles = [[milliseconds(span), "from the first batch to the last"]]
+    tiles = [[duration(span), "from the first batch to the last"]]
     for section in report.sections:
         wall = section.wall_usec
         if section.phase in ("prefill", "decode") and section.device is None and section.tokens and wall:
             rate = f"{section.tokens / wall * 1e6:,.1f}"
-            tiles.append([f"{rate} tok/s", f"{section.phase}, {section.tokens:,} tokens in {milliseconds(wall)}"])
+            tiles.append([f"{rate} tok/s", f"{section.phase}, {section.tokens:,} tokens in {duration(wall)}"])
     npu = float(b.usec[rows].sum())
     ops = float(line.log.ops.usec[chosen.ops].sum())
     tiles.append([f"{100 * ops / npu if npu else 0:.1f} %", "of the batches' time is in ops"])

@@ -145,14 +145,18 @@ def render(titles: list[Column], body: list[list[str]], width: int, fixed: dict[
     return "\n".join(lines)
 
 
-def milliseconds(usec: float) -> str:
-    if usec >= 10_000_000:
-        return f"{usec / 1e6:,.2f} s"
-    return f"{usec / 1000:,.2f} ms" if usec >= 1000 else f"{usec:.0f} us"
+def duration(usec: float) -> str:
+    """300us, 12.34ms, 1.23s, 1m 03s."""
+    if usec >= 60_000_000:
+        minutes, seconds = divmod(round(usec / 1e6), 60)
+        return f"{minutes}m {seconds:02d}s"
+    if usec >= 1_000_000:
+        return f"{usec / 1e6:.2f}s"
+    return f"{usec / 1000:.2f}ms" if usec >= 1000 else f"{usec:.0f}us"
 
 
 def section_title(section: Section) -> str:
-    """One line: phase, device, batches, tokens, time."""
+    """One line: phase, device, batches, tokens; time in all (of all devices, host included), and on the clock."""
     parts = [section.phase if section.phase != "other" else "all ops"]
     if section.device:
         parts.append(section.device)
@@ -161,10 +165,10 @@ def section_title(section: Section) -> str:
         parts.append(f"{section.steps:,} step{'s' * (section.steps != 1)}")
     if section.tokens:
         parts.append(f"{section.tokens:,} token{'s' * (section.tokens != 1)}")
-    parts.append(f"{milliseconds(section.total_usec)} device time")
-    parts.append(f"{milliseconds(section.wall_usec)} from first to last")
+    parts.append(f"{duration(section.total_usec)} in all")
+    parts.append(f"{duration(section.wall_usec)} from first to last")
     if section.phase == "decode" and section.steps > 1:
-        parts.append(f"{milliseconds(section.wall_usec / section.steps)} a step")
+        parts.append(f"{duration(section.wall_usec / section.steps)} a step")
     return " · ".join(parts)
 
 
