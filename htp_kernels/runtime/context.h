@@ -32,7 +32,7 @@ struct htp_tracer {
 
 /* A word that threads wait at until it changes. */
 struct gate {
-    _Atomic uint32_t word, asleep;
+    _Atomic uint32_t word, asleep, spins;
 };
 
 struct pool;
@@ -47,7 +47,7 @@ struct pool {
     struct htp_ctx *ctx;
     qurt_thread_t threads[HTP_MAX_THREADS];
     struct pool_thread self[HTP_MAX_THREADS];
-    uint32_t n_started, spins;
+    uint32_t n_started, max_spins;
     struct gate start, done, barrier;
     _Atomic uint32_t n_left, barrier_left;
     _Atomic uint32_t leaked; /* a job returned with transfers in flight */

@@ -2,8 +2,9 @@
 #include "HAP_farf.h"
 #include "context.h"
 
-#define SPINS 1500u          /* some tens of microseconds: ops follow each other faster than that */
-#define SPINS_CROWDED 20u    /* fewer processors than threads: let the others run */
+#define MAX_SPINS 1500u   /* some tens of microseconds: ops follow each other faster than that */
+#define MIN_SPINS 100u    /* a few microseconds: what two shares of an op differ by */
+#define CROWDED_SPINS 16u /* at most, where processors are fewer than threads: let the others run */
 #define NAP_US 20u
 #define N_JOB_BITS 8u        /* low bits of the start gate's word: threads of the job; above: a counter */
 #define STACK_BYTES (64u << 10)
@@ -18,27 +19,34 @@ static void pause_thread(void) {
 }
 
 void htp_pause(uint32_t turn) {
-    if (turn < SPINS) {
+    if (turn < MAX_SPINS) {
         pause_thread();
     } else {
         qurt_sleep(NAP_US); /* whom we wait for may need this processor */
     }
 }
 
-/* Returns once the gate's word is no longer `old`. */
-static uint32_t gate_wait(struct gate *gate, uint32_t old, uint32_t spins) {
+/*
+ * Returns the gate's word once it is no longer `old`. How long it spins before it sleeps follows what came of it: spinning
+ * for somebody who waits for this very processor only delays him.
+ */
+static uint32_t gate_wait(struct gate *gate, uint32_t old, uint32_t max_spins) {
     uint32_t now = atomic_load_explicit(&gate->word, memory_order_acquire);
+    uint32_t spins = atomic_load_explicit(&gate->spins, memory_order_relaxed);
     for (uint32_t i = 0; now == old && i < spins; i++) {
         pause_thread();
         now = atomic_load_explicit(&gate->word, memory_order_acquire);
     }
-    if (now == old) {
-        atomic_fetch_add(&gate->asleep, 1);
-        while ((now = atomic_load(&gate->word)) == old) {
-            qurt_futex_wait(&gate->word, (int) old);
-        }
-        atomic_fetch_sub(&gate->asleep, 1);
+    if (now != old) {
+        atomic_store_explicit(&gate->spins, 2 * spins < max_spins ? 2 * spins : max_spins, memory_order_relaxed);
+        return now;
     }
+    atomic_store_explicit(&gate->spins, spins / 2 > MIN_SPINS ? spins / 2 : MIN_SPINS, memory_order_relaxed);
+    atomic_fetch_add(&gate->asleep, 1);
+    while ((now = atomic_load(&gate->word)) == old) {
+        qurt_futex_wait(&gate->word, (int) old);
+    }
+    atomic_fetch_sub(&gate->asleep, 1);
     return now;
 }
 
@@ -61,7 +69,7 @@ static void worker(void *p) {
     struct pool *pool = self->pool;
     uint32_t seen = 0;
     for (;;) {
-        seen = gate_wait(&pool->start, seen, pool->spins);
+        seen = gate_wait(&pool->start, seen, pool->max_spins);
         uint32_t n_job = seen & ((1u << N_JOB_BITS) - 1);
         if (n_job == 0) {
             return; /* the session closes */
@@ -93,7 +101,7 @@ void htp_run(struct htp_op *op, htp_job job, void *arg) {
         atomic_store(&pool->barrier_left, n_job);
         start_all(pool, n_job);
         run_job(pool, 0);
-        gate_wait(&pool->done, done, pool->spins);
+        gate_wait(&pool->done, done, pool->max_spins);
     } else {
         run_job(pool, 0);
     }
@@ -109,7 +117,7 @@ void htp_barrier(struct htp_op *op) {
         atomic_store(&pool->barrier_left, pool->n_job);
         gate_open(&pool->barrier, word + 1);
     } else {
-        gate_wait(&pool->barrier, word, pool->spins);
+        gate_wait(&pool->barrier, word, pool->max_spins);
     }
 }
 
@@ -118,7 +126,8 @@ bool htp_pool_start(struct htp_ctx *ctx) {
     qurt_sysenv_max_hthreads_t hardware = {1};
     qurt_sysenv_get_max_hw_threads(&hardware);
     pool->ctx = ctx;
-    pool->spins = hardware.max_hthreads < ctx->config.n_threads ? SPINS_CROWDED : SPINS;
+    pool->max_spins = hardware.max_hthreads < ctx->config.n_threads ? CROWDED_SPINS : MAX_SPINS;
+    pool->start.spins = pool->done.spins = pool->barrier.spins = pool->max_spins;
     pool->n_started = 1; /* thread 0 is the caller */
     for (uint32_t t = 1; t < ctx->config.n_threads; t++) {
         qurt_thread_attr_t attr;
