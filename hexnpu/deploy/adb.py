@@ -26,7 +26,7 @@ from hexnpu.deploy.errors import (
     NoDevice,
     SeveralDevices,
 )
-from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, lost_while, remote_error, wrap
+from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, remote_error, wrap
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.quoting import decode, encode, join
 from hexnpu.deploy.targets import Target
@@ -44,7 +44,7 @@ _MAX_SYNC_PATH = 1024
 _REGULAR, _SYMLINK = 0o100600, 0o120777
 
 _EXIT_MARK = "hexnpu-exit:"
-_EXIT_LINE = re.compile(rb"\n" + _EXIT_MARK.encode() + rb"(\d+)\r?\n\Z")
+_EXIT_LINE = re.compile(rb"\x01" + _EXIT_MARK.encode() + rb"(\d+)\r?\n\Z")
 _EXIT_LINE_MAX = 32
 
 
@@ -100,8 +100,8 @@ def choose(devices: list[tuple[str, str]], serial: str | None) -> str:
 
 
 class AdbProcess(PosixProcess):
-    def __init__(self, what: str, device: AdbDevice, sock: socket.socket, v2: bool) -> None:
-        super().__init__(what, device)
+    def __init__(self, command: Command, device: AdbDevice, sock: socket.socket, v2: bool) -> None:
+        super().__init__(command, device)
         self._sock = sock
         self._v2 = v2
         self._writing = threading.Lock()
@@ -115,7 +115,7 @@ class AdbProcess(PosixProcess):
                 code = self._packets(stream) if self._v2 else self._plain(stream)
         except (OSError, ValueError):
             code = None
-        self._end(code, None if code is not None else lost_while(self._device.name, self.what))
+        self._finished(code)
 
     def _packets(self, stream: BufferedReader) -> int | None:
         while len(header := stream.read(5)) == 5:
@@ -128,13 +128,15 @@ class AdbProcess(PosixProcess):
         return None
 
     def _plain(self, stream: BufferedReader) -> int | None:
-        """Output without packets: all but the end, where the exit code can be, is passed on at once."""
+        """Output without packets: passed on at once, but for an end that can be the line with the exit code."""
         tail = b""
         while data := stream.read1(65536):
             tail += data
-            if len(tail) > _EXIT_LINE_MAX:
-                self._arrived(STDOUT, tail[:-_EXIT_LINE_MAX])
-                tail = tail[-_EXIT_LINE_MAX:]
+            start = tail.rfind(b"\x01", -_EXIT_LINE_MAX)
+            if start < 0:
+                start = len(tail)
+            self._arrived(STDOUT, tail[:start])
+            tail = tail[start:]
         found = _EXIT_LINE.search(tail)
         self._arrived(STDOUT, tail[: found.start()] if found else tail)
         return int(found[1]) if found else None
@@ -196,12 +198,10 @@ class AdbDevice(PosixDevice):
         return self._features
 
     def open(self, command: Command) -> Process:
-        return self.open_line(join(wrap(command)), join(command.argv))
-
-    def open_line(self, line: str, what: str) -> AdbProcess:
+        line = join(wrap(command))
         v2 = "shell_v2" in self.features()
-        service = f"shell,v2,raw:{line}" if v2 else f"exec:{line}; printf '\\n{_EXIT_MARK}%d\\n' $?"
-        return AdbProcess(what if len(what) < 200 else f"{what[:200]}...", self, self._service(service), v2)
+        service = f"shell,v2,raw:{line}" if v2 else f"exec:{line}; printf '\\001{_EXIT_MARK}%d\\n' $?"
+        return AdbProcess(command, self, self._service(service), v2)
 
     def _service(self, name: str) -> socket.socket:
         """A connection to one service of the device."""
@@ -269,7 +269,11 @@ class AdbDevice(PosixDevice):
                         raise remote_error(f"{self.name}: {path}", decode(data))
                     out.write(data)
         except (OSError, struct.error) as error:
+            to.unlink(missing_ok=True)
             raise self._lost(error) from None
+        except DeployError:
+            to.unlink()
+            raise
         finally:
             sock.close()
 

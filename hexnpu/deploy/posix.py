@@ -1,7 +1,7 @@
 """What all POSIX targets share: the shell wrapper of a program, its process id, how it is ended, and remote errors.
 
 A program runs under a small `sh` script in a process group of its own (sshd and adbd start one per command). The script
-prints its process id as a first line, which never reaches the user; it is what `kill` needs. It waits for the program,
+prints the group's id as a first line, which never reaches the user; it is what `kill` needs. It waits for the program,
 so that a death by signal n comes back as 128 + n over every transport.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hexnpu.deploy.device import Command, Result, Upload
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
 from hexnpu.deploy.process import STDOUT, Process
-from hexnpu.deploy.quoting import decode
+from hexnpu.deploy.quoting import decode, join
 from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
@@ -27,15 +27,20 @@ if TYPE_CHECKING:
 EXPAND = 'case $d in "~") d=$HOME;; "~/"*) d=$HOME/${d#"~/"};; esac'
 
 _MARK = b"hexnpu-process:"
+_NO_DIRECTORY = b"hexnpu-no-directory"
+
+# The login shell can stand between sshd or adbd and the script, and lead the group. Where it is neither's (an adbd that
+# makes no groups), only the script itself is killed.
+_GROUP = "read -r _ _ _ _ g _ < /proc/$$/stat; case $g in $$|$PPID) g=-$g;; *) g=$$;; esac"
 
 _KILL = """
-kill -TERM -$1 2>/dev/null || kill -TERM $1 2>/dev/null
+kill -TERM $1 2>/dev/null
 n=0
-while kill -0 -$1 2>/dev/null; do
+while kill -0 $1 2>/dev/null; do
     n=$((n + 1))
-    [ $n = 20 ] && kill -KILL -$1 2>/dev/null
-    [ $n = 60 ] && exit 1
-    sleep 0.1
+    [ $n = 40 ] && kill -KILL $1 2>/dev/null
+    [ $n = 200 ] && exit 1
+    sleep 0.05
 done
 exit 0
 """
@@ -50,8 +55,9 @@ def wrap(command: Command) -> list[str]:
     script = "; ".join(
         (
             f"d=$0; {EXPAND}",
-            'cd "$d" || exit 1',
-            f"echo {_MARK.decode()}$$",
+            f'cd "$d" 2>/dev/null || {{ echo {_NO_DIRECTORY.decode()}; exit 1; }}',
+            _GROUP,
+            f"echo {_MARK.decode()}$g",
             *(["ulimit -c unlimited 2>/dev/null"] if command.core_dumps else []),
             *(["exec 2>&1"] if command.merge else []),
             'env "$@"',
@@ -80,30 +86,49 @@ def lost_while(name: str, what: str) -> ConnectionLost:
 class PosixProcess(Process):
     """A wrapped program. Transports give what arrives to `_arrived`; the first line is held back and read here."""
 
-    def __init__(self, what: str, device: PosixDevice) -> None:
-        super().__init__(what)
+    def __init__(self, command: Command, device: PosixDevice) -> None:
+        what = join(command.argv)
+        super().__init__(what if len(what) < 200 else f"{what[:200]}...")
+        self._directory = command.directory
         self._device = device
         self._head = b""
-        self.pid: int | None = None
+        # What `kill` takes: a group's id is negative.
+        self.group: int | None = None
 
     def _arrived(self, stream: int, data: bytes) -> None:
-        if self.pid is None and stream == STDOUT:
+        if self.group is None and stream == STDOUT:
             data = self._preamble(data)
         if data:
             self._put(stream, data)
 
     def _preamble(self, data: bytes) -> bytes:
-        """Takes the line with the process id; what a login script printed before it is dropped."""
+        """Takes the line with the group; what a login script printed before it is dropped."""
         self._head += data
-        found = re.search(rb"(?:^|\n)" + _MARK + rb"(\d+)\r?\n", self._head)
+        found = re.search(rb"(?:^|\n)" + _MARK + rb"(-?\d+)\r?\n", self._head)
         if not found:
             return b""
-        self.pid = int(found[1])
+        self.group = int(found[1])
         return self._head[found.end() :]
 
+    def _finished(self, code: int | None) -> None:
+        """The connection to the program has ended, with its exit code if that came."""
+        if code is None:
+            self._end(None, lost_while(self._device.name, self.what))
+        elif self.group is None:
+            self._end(None, self._not_started())
+        else:
+            self._end(code)
+
+    def _not_started(self) -> DeployError:
+        name = self._device.name
+        if _NO_DIRECTORY in self._head:
+            return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
+        said = decode(self._head).strip().partition("\n")[0] or "nothing"
+        return DeployError(f"{name} started no shell (its login said: {said}): check the user's login shell there")
+
     def kill(self) -> None:
-        if self.pid is not None:
-            self._device.shell(_KILL, str(self.pid), timeout_s=15)
+        if self.group is not None:
+            self._device.shell(_KILL, str(self.group), timeout_s=15)
 
 
 class PosixDevice:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command, Upload
 from hexnpu.deploy.errors import ConnectionLost, DeployError
-from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, lost_while, remote_error, wrap
+from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, remote_error, wrap
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.quoting import decode, encode, join
 from hexnpu.deploy.targets import Target
@@ -24,8 +24,8 @@ _TAR_BLOCK = 512
 
 
 class SshProcess(PosixProcess):
-    def __init__(self, what: str, device: SshDevice, channel: Channel) -> None:
-        super().__init__(what, device)
+    def __init__(self, command: Command, device: SshDevice, channel: Channel) -> None:
+        super().__init__(command, device)
         self._channel = channel
         self._writing = threading.Lock()
         start_thread(self._follow)
@@ -38,10 +38,7 @@ class SshProcess(PosixProcess):
         # Also set when the connection breaks; the code is -1 then.
         self._channel.status_event.wait()
         code = self._channel.exit_status
-        if code >= 0:
-            self._end(code)
-        else:
-            self._end(None, lost_while(self._device.name, self.what))
+        self._finished(code if code >= 0 else None)
 
     def _copy(self, stream: int, receive: Callable[[int], bytes]) -> None:
         try:
@@ -91,8 +88,7 @@ class SshDevice(PosixDevice):
         return cls(target, connect(target, accept_new_host_key))
 
     def open(self, command: Command) -> Process:
-        what = join(command.argv)
-        return SshProcess(what if len(what) < 200 else f"{what[:200]}...", self, self._execute(join(wrap(command))))
+        return SshProcess(command, self, self._execute(join(wrap(command))))
 
     def _execute(self, line: str) -> Channel:
         import paramiko

@@ -1,0 +1,112 @@
+"""A real OpenSSH server on a loopback port, with throw-away keys and a home folder of its own for the client."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import socket
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_CONFIG = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile {folder}/pid
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AcceptEnv none
+PrintMotd no
+Subsystem sftp internal-sftp
+LogLevel VERBOSE
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def make_key(file: Path) -> str:
+    """A new ed25519 key without passphrase; its public line."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", file], check=True)
+    return file.with_suffix(".pub").read_text()
+
+
+@dataclass
+class Sshd:
+    """`folder` holds its keys and log. `target` is what --target takes."""
+
+    folder: Path
+    program: str
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def user(self) -> str:
+        return getpass.getuser()
+
+    @property
+    def target(self) -> str:
+        return f"linux:{self.user}@127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def known_hosts_line(self) -> str:
+        kind, key, _ = (self.folder / "host_key.pub").read_text().split()
+        return f"[127.0.0.1]:{self.port} {kind} {key}\n"
+
+    def start(self) -> None:
+        if not (self.folder / "host_key").exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            make_key(self.folder / "host_key")
+        Path("/run/sshd").mkdir(exist_ok=True)
+        config = self.folder / "sshd_config"
+        config.write_text(_CONFIG.format(port=self.port, folder=self.folder))
+        self.process = subprocess.Popen(
+            [self.program, "-D", "-f", config, "-E", self.folder / "log"], start_new_session=True
+        )
+        self._wait_until_it_listens()
+
+    def _wait_until_it_listens(self) -> None:
+        while True:
+            assert self.process and self.process.poll() is None, self.log
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+
+    def kill_connections(self) -> None:
+        """Ends the server processes behind open connections, as a crash would."""
+        assert self.process
+        for child in children(self.process.pid):
+            for pid in [*descendants_named(child, "sshd"), child]:
+                os.kill(pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        if self.process:
+            self.kill_connections()
+            self.process.terminate()
+            self.process.wait()
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def descendants_named(pid: int, name: str) -> list[int]:
+    found: list[int] = []
+    for child in children(pid):
+        found += descendants_named(child, name)
+        if Path(f"/proc/{child}/comm").read_text().strip() == name:
+            found.append(child)
+    return found
