@@ -26,6 +26,11 @@ void htp_pause(uint32_t turn) {
     }
 }
 
+static void set_spins(struct gate *gate, uint32_t spins, uint32_t max_spins) {
+    uint32_t least = spins > MIN_SPINS ? spins : MIN_SPINS;
+    atomic_store_explicit(&gate->spins, least < max_spins ? least : max_spins, memory_order_relaxed);
+}
+
 /*
  * Returns the gate's word once it is no longer `old`. How long it spins before it sleeps follows what came of it: spinning
  * for somebody who waits for this very processor only delays him.
@@ -38,10 +43,10 @@ static uint32_t gate_wait(struct gate *gate, uint32_t old, uint32_t max_spins) {
         now = atomic_load_explicit(&gate->word, memory_order_acquire);
     }
     if (now != old) {
-        atomic_store_explicit(&gate->spins, 2 * spins < max_spins ? 2 * spins : max_spins, memory_order_relaxed);
+        set_spins(gate, 2 * spins, max_spins);
         return now;
     }
-    atomic_store_explicit(&gate->spins, spins / 2 > MIN_SPINS ? spins / 2 : MIN_SPINS, memory_order_relaxed);
+    set_spins(gate, spins / 2, max_spins);
     atomic_fetch_add(&gate->asleep, 1);
     while ((now = atomic_load(&gate->word)) == old) {
         qurt_futex_wait(&gate->word, (int) old);
