@@ -294,6 +294,14 @@ int main(int argc, char **argv) {
         fputs(USAGE, stderr);
         return 2;
     }
+    const char *sessions = getenv("HEXNPU_EMU_SESSIONS");
+    if (sessions && *sessions && strcmp(sessions, "processes") != 0 && strcmp(sessions, "threads") != 0) {
+        return die("HEXNPU_EMU_SESSIONS must be processes or threads, not ", sessions);
+    }
+    server.sessions_are_threads = sessions && !strcmp(sessions, "threads");
+    if (server.sessions_are_threads) {
+        emu_many_sessions();
+    }
     describe((uint32_t) n_threads, (uint32_t) vtcm_mib);
     return run(stdio, listen_at);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,7 +79,9 @@ struct session {
     struct session *next;
     struct conn *conn;
     uint32_t number;
-    pid_t pid;
+    pid_t pid;         /* 0: none, or a thread */
+    pthread_t thread;  /* where the sessions are threads */
+    bool is_thread;
     int fd;
     struct shared *shared;
     struct pending *first, **last; /* the first is in work when busy */
@@ -116,6 +119,7 @@ struct server {
     const char *listen_name;
     int listen_fd;
     bool listen_is_unix;
+    bool sessions_are_threads; /* HEXNPU_EMU_SESSIONS=threads: so ThreadSanitizer sees what the ranks of a group share */
 };
 
 extern struct server server;
@@ -163,8 +167,8 @@ void session_close(struct conn *c, struct session *s);
 void session_queue(struct session *s, const struct htp_frame *frame, const struct ctl *ctl, uint8_t *batch);
 void session_readable(struct session *s);
 
-/* session-child.c: the child's whole life. */
-void session_main(int fd, struct shared *shared, const struct htp_config *config) __attribute__((noreturn));
+/* session-child.c: a session's whole life, until its control socket `fd` is closed on the other side. */
+void session_main(int fd, struct shared *shared, const struct htp_config *config);
 
 /* layout.c */
 void print_layout(void);

@@ -1,4 +1,7 @@
-/* The process of one session: takes requests from the server over its control socket and drives the runtime. */
+/*
+ * The life of one session: takes requests from the server over its control socket and drives the runtime, in a process of its own or in
+ * a thread of the server.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -8,39 +11,37 @@
 #include "../platform/emu/emu.h"
 #include "server.h"
 
-static int control;
+static _Thread_local int control;
 
 static void send_ctl(const struct ctl *ctl) {
-    if (send(control, ctl, sizeof *ctl, MSG_NOSIGNAL) != sizeof *ctl) {
-        _exit(0); /* the server is gone */
-    }
+    send(control, ctl, sizeof *ctl, MSG_NOSIGNAL); /* where it fails the server is gone, as the next receive_ctl() finds */
 }
 
-/* One message, and the file descriptor that came with it (-1: none). */
-static struct ctl receive_ctl(int *fd) {
-    struct ctl ctl;
-    struct iovec iov = {&ctl, sizeof ctl};
+/* One message, and the file descriptor that came with it (-1: none); false where the server is gone. */
+static bool receive_ctl(struct ctl *ctl, int *fd) {
+    struct iovec iov = {ctl, sizeof *ctl};
     union {
         struct cmsghdr align;
         char room[CMSG_SPACE(sizeof(int))];
     } in;
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = in.room, .msg_controllen = sizeof in.room};
-    if (recvmsg(control, &msg, MSG_CMSG_CLOEXEC) != sizeof ctl) {
-        _exit(0);
+    *fd = -1;
+    if (recvmsg(control, &msg, MSG_CMSG_CLOEXEC) != sizeof *ctl) {
+        return false;
     }
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-    *fd = -1;
     if (cmsg && cmsg->cmsg_type == SCM_RIGHTS) {
         memcpy(fd, CMSG_DATA(cmsg), sizeof *fd);
     }
-    return ctl;
+    return true;
 }
 
 /* The server sends nothing else while a request is in work, so the next message is the answer. */
 static int ask_for_buffer(int handle, uint64_t *bytes) {
     int fd = -1;
+    struct ctl answer = {0};
     send_ctl(&(struct ctl){.kind = CTL_NEED, .handle = (uint32_t) handle});
-    struct ctl answer = receive_ctl(&fd);
+    receive_ctl(&answer, &fd);
     *bytes = answer.bytes;
     return fd;
 }
@@ -82,12 +83,13 @@ void session_main(int fd, struct shared *shared, const struct htp_config *config
     emu_vtcm_set_bytes(own.vtcm_bytes);
     struct htp_ctx *ctx = htp_session_open(&own, why);
     done(shared, ctx ? NULL : why, ctx ? HTP_OK : HTP_INTERNAL_ERR, 0);
-    for (;;) {
-        int none;
-        struct ctl request = receive_ctl(&none);
-        if (!ctx) {
-            _exit(1);
-        }
+    struct ctl request;
+    int none;
+    while (receive_ctl(&request, &none) && ctx) {
         serve(ctx, shared, &request);
     }
+    if (ctx) {
+        htp_session_close(ctx);
+    }
+    close(fd);
 }

@@ -40,6 +40,28 @@ static void become_session(int fd, struct shared *shared, const struct htp_confi
     dup2(fd, 3);
     close_from(4);
     session_main(3, shared, config);
+    _exit(0);
+}
+
+/* What a session in a thread is given. */
+struct thread_start {
+    int fd;
+    struct shared *shared;
+    struct htp_config config;
+};
+
+static void *thread_main(void *p) {
+    struct thread_start start = *(struct thread_start *) p;
+    free(p);
+    session_main(start.fd, start.shared, &start.config);
+    return NULL;
+}
+
+static bool start_thread(struct session *s, int fd, const struct htp_config *config) {
+    struct thread_start *start = malloc(sizeof *start);
+    *start = (struct thread_start){fd, s->shared, *config};
+    s->is_thread = !pthread_create(&s->thread, NULL, thread_main, start);
+    return s->is_thread;
 }
 
 static bool start(struct session *s, const struct htp_config *config) {
@@ -55,6 +77,9 @@ static bool start(struct session *s, const struct htp_config *config) {
     }
     pid_t parent = getpid();
     s->fd = fds[0];
+    if (server.sessions_are_threads) {
+        return start_thread(s, fds[1], config);
+    }
     s->pid = fork();
     if (s->pid == 0) {
         become_session(fds[1], s->shared, config, parent);
@@ -69,6 +94,10 @@ static void release(struct session *s) {
         kill(s->pid, SIGKILL);
         waitpid(s->pid, NULL, 0);
     }
+    if (s->is_thread) {
+        shutdown(s->fd, SHUT_RDWR); /* it ends with the batch in work */
+        pthread_join(s->thread, NULL);
+    }
     if (s->fd >= 0) {
         close(s->fd);
     }
@@ -76,6 +105,7 @@ static void release(struct session *s) {
         munmap(s->shared, sizeof(struct shared));
     }
     s->pid = 0;
+    s->is_thread = false;
     s->fd = -1;
     s->shared = NULL;
 }

@@ -12,7 +12,7 @@ from hexnpu.native import Target, compile_program, kernels_dir
 
 HERE = Path(__file__).parent
 SOURCES = (
-    *(f"platform/emu/{name}.c" for name in ("dma", "hap", "low", "qurt", "vtcm")),
+    *(f"platform/emu/{name}.c" for name in ("dma", "hap", "low", "qurt", "skew", "vtcm")),
     "runtime/dma-queue.c",
     "runtime/trace.c",
 )

@@ -112,6 +112,7 @@ static void check_range(const char *side, uintptr_t p, uint32_t width, uint32_t 
 }
 
 static void complete(struct descriptor *d) {
+    emu_skew();
     struct transfer t = decode(d);
     if (t.width && t.rows) {
         check_range("source", t.src, t.width, t.rows, t.src_stride);

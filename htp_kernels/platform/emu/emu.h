@@ -7,6 +7,7 @@
  *
  * Environment, read once by emu_init():
  *   HEXNPU_EMU_DMA   lazy (default) | eager | random:SEED    when transfers happen, see dma.c
+ *   HEXNPU_EMU_SKEW  SEED                                    sessions stand still at random places, see skew.c
  *   HEXNPU_EMU_VTCM  poison                                  all VTCM of an op is poisoned before it, in release too
  */
 #pragma once
@@ -47,6 +48,10 @@ void emu_low_unmap(void *block);
 bool emu_low_contains(uintptr_t p, size_t bytes);
 /* The bytes that can be mapped at most. */
 uint64_t emu_low_capacity(void);
+
+/* Several sessions live in this process, a thread each: call it before the first of them. */
+void emu_many_sessions(void);
+void emu_low_many_sessions(void);
 
 /* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1.
  * The descriptor is closed after the mapping. */

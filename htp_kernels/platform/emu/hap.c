@@ -16,7 +16,13 @@ static emu_buffer_source buffer_source;
 
 const char *emu_init(void) {
     const char *wrong = emu_dma_configure(getenv("HEXNPU_EMU_DMA"));
-    return wrong ? wrong : emu_vtcm_configure(getenv("HEXNPU_EMU_VTCM"));
+    wrong = wrong ? wrong : emu_vtcm_configure(getenv("HEXNPU_EMU_VTCM"));
+    return wrong ? wrong : emu_skew_configure(getenv("HEXNPU_EMU_SKEW"));
+}
+
+void emu_many_sessions(void) {
+    emu_low_many_sessions();
+    emu_vtcm_many_sessions();
 }
 
 void emu_die(const char *format, ...) {

@@ -27,9 +27,11 @@ HEX_INLINE void Q6_dcinva_A(const void *Rs) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
+// Where a session looks at or gives what others see: implemented by platform/emu/skew.c.
+void emu_cleaninva(const void *Rs);
+
 HEX_INLINE void Q6_dccleaninva_A(const void *Rs) {
-    (void) Rs;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    emu_cleaninva(Rs);
 }
 
 // Zeroes the 32-byte line that holds the address.

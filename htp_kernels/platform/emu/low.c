@@ -1,8 +1,10 @@
 /* Memory below 4 GiB: blocks between guard pages. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "emu.h"
 #include "qurt_memory.h"
@@ -20,10 +22,39 @@
 struct block {
     uint64_t begin, end; /* the usable bytes, whole pages */
     size_t bytes;        /* as asked for */
+    dev_t device;        /* of a mapped file: which one, from where */
+    ino_t file;
+    long offset;
+    uint32_t n_users;
 };
 
 static struct block blocks[MAX_BLOCKS]; /* sorted by address */
 static uint32_t n_blocks;
+/* A session alone maps nothing while its threads work; several in one process do. */
+static bool many_sessions;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+
+void emu_low_many_sessions(void) {
+    many_sessions = true;
+}
+
+static void lock_to_change(void) {
+    if (many_sessions) {
+        pthread_rwlock_wrlock(&lock);
+    }
+}
+
+static void lock_to_read(void) {
+    if (many_sessions) {
+        pthread_rwlock_rdlock(&lock);
+    }
+}
+
+static void unlock(void) {
+    if (many_sessions) {
+        pthread_rwlock_unlock(&lock);
+    }
+}
 
 static uint64_t round_up(uint64_t n) {
     return (n + PAGE - 1) & ~(PAGE - 1);
@@ -68,7 +99,19 @@ static uint64_t find_gap(uint64_t span, uint32_t *at) {
     return 0;
 }
 
-void *emu_low_map(size_t bytes, int fd, long offset) {
+/* Sessions in one process see a buffer at one address, as ThreadSanitizer takes two for different memory. */
+static struct block *shared_block(const struct block *want) {
+    for (uint32_t i = 0; want->file && i < n_blocks; i++) {
+        struct block *b = &blocks[i];
+        if (b->file == want->file && b->device == want->device && b->offset == want->offset && b->bytes == want->bytes) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
+static void *map_block(struct block want, int fd) {
+    size_t bytes = want.bytes;
     uint64_t whole = round_up(bytes ? bytes : 1);
     uint32_t at = 0;
     if (n_blocks == MAX_BLOCKS || bytes > LOW_END) {
@@ -79,15 +122,34 @@ void *emu_low_map(size_t bytes, int fd, long offset) {
         return NULL;
     }
     int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED);
-    void *p = mmap((void *) (uintptr_t) (base + PAGE), whole, PROT_READ | PROT_WRITE, flags, fd, offset);
+    void *p = mmap((void *) (uintptr_t) (base + PAGE), whole, PROT_READ | PROT_WRITE, flags, fd, want.offset);
     if (p == MAP_FAILED) {
         munmap((void *) (uintptr_t) base, whole + 2 * PAGE);
         return NULL;
     }
     memmove(&blocks[at + 1], &blocks[at], (n_blocks - at) * sizeof blocks[0]);
-    blocks[at] = (struct block){.begin = base + PAGE, .end = base + PAGE + whole, .bytes = bytes};
+    want.begin = base + PAGE;
+    want.end = base + PAGE + whole;
+    blocks[at] = want;
     n_blocks++;
     EMU_POISON((char *) p + bytes, whole - bytes);
+    return p;
+}
+
+void *emu_low_map(size_t bytes, int fd, long offset) {
+    struct block want = {.bytes = bytes, .offset = offset, .n_users = 1};
+    struct stat info;
+    lock_to_change();
+    if (many_sessions && fd >= 0 && !fstat(fd, &info)) {
+        want.device = info.st_dev;
+        want.file = info.st_ino;
+    }
+    struct block *b = shared_block(&want);
+    void *p = b ? (void *) (uintptr_t) b->begin : map_block(want, fd);
+    if (b) {
+        b->n_users++;
+    }
+    unlock();
     return p;
 }
 
@@ -105,10 +167,13 @@ static uint32_t block_of(uintptr_t p) {
     return low < n_blocks && blocks[low].begin <= p ? low : n_blocks;
 }
 
-void emu_low_unmap(void *block) {
+static void unmap_block(void *block) {
     uint32_t i = block_of((uintptr_t) block);
     if (i == n_blocks) {
         emu_die("unmap of %p, which is no block", block);
+    }
+    if (--blocks[i].n_users) {
+        return;
     }
     uint64_t whole = blocks[i].end - blocks[i].begin;
     EMU_UNPOISON((void *) (uintptr_t) blocks[i].begin, whole);
@@ -117,9 +182,18 @@ void emu_low_unmap(void *block) {
     memmove(&blocks[i], &blocks[i + 1], (n_blocks - i) * sizeof blocks[0]);
 }
 
+void emu_low_unmap(void *block) {
+    lock_to_change();
+    unmap_block(block);
+    unlock();
+}
+
 bool emu_low_contains(uintptr_t p, size_t bytes) {
+    lock_to_read();
     uint32_t i = block_of(p);
-    return i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
+    bool inside = i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
+    unlock();
+    return inside;
 }
 
 void *qurt_malloc(unsigned int size) {

@@ -1,4 +1,7 @@
-/* VTCM and the compute resource manager: one arena a process (a session is a process), poisoned when it is acquired. */
+/*
+ * VTCM and the compute resource manager: one arena a process (a session is a process), poisoned when it is acquired. Where
+ * sessions are threads of one process each has an arena of its own, as if each were alone on its NPU.
+ */
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +11,7 @@
 #include "hap-internal.h"
 #include "vtcm.h"
 
-#define CONTEXT_ID 1u
+#define MAX_ARENAS 16u
 #define RELEASE_POISON 1024u /* the beginning of each region, where the whole would cost more than the op */
 
 /* What the manager keeps in the opaque words of compute_res_attr_t. */
@@ -20,9 +23,13 @@ _Static_assert(sizeof(struct request) <= sizeof(compute_res_attr_t), "the reques
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t freed = PTHREAD_COND_INITIALIZER;
-static uint32_t part_bytes = 8u << 20;
-static uint8_t *arena;
-static bool held;
+static _Thread_local uint32_t part_bytes = 8u << 20;
+static struct arena {
+    uint8_t *base;
+    uint32_t bytes;
+    bool held;
+} arenas[MAX_ARENAS]; /* a context number is the arena's index + 1 */
+static uint32_t n_arenas = 1;
 #if defined(EMU_ASAN) || defined(EMU_TSAN)
 static bool poison_all = true;
 #else
@@ -39,6 +46,10 @@ const char *emu_vtcm_configure(const char *value) {
 
 void emu_vtcm_set_bytes(uint32_t bytes) {
     part_bytes = bytes;
+}
+
+void emu_vtcm_many_sessions(void) {
+    n_arenas = MAX_ARENAS;
 }
 
 static struct request *request_of(compute_res_attr_t *attr) {
@@ -78,19 +89,40 @@ int HAP_compute_res_attr_get_vtcm_ptr_v2(compute_res_attr_t *attr, void **vtcm_p
     return *vtcm_ptr ? 0 : -1;
 }
 
-/* Waits until the arena is free; false after timeout_us. The lock is held. */
-static bool wait_free(unsigned int timeout_us) {
+static struct arena *free_arena(void) {
+    for (uint32_t i = 0; i < n_arenas; i++) {
+        if (!arenas[i].held) {
+            return &arenas[i];
+        }
+    }
+    return NULL;
+}
+
+/* Waits until an arena is free; NULL after timeout_us. The lock is held. */
+static struct arena *wait_free(unsigned int timeout_us) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     uint64_t ns = (uint64_t) until.tv_nsec + timeout_us * 1000ull;
     until.tv_sec += (time_t) (ns / 1000000000u);
     until.tv_nsec = (long) (ns % 1000000000u);
-    while (held) {
-        if (pthread_cond_timedwait(&freed, &lock, &until)) {
-            return !held;
-        }
+    struct arena *a = free_arena();
+    while (!a && !pthread_cond_timedwait(&freed, &lock, &until)) {
+        a = free_arena();
     }
-    return true;
+    return a ? a : free_arena();
+}
+
+/* Makes the arena as large as this session's part. */
+static bool fill_arena(struct arena *a) {
+    if (a->base && a->bytes != part_bytes) {
+        emu_low_unmap(a->base);
+        a->base = NULL;
+    }
+    if (!a->base) {
+        a->base = emu_low_map(part_bytes, -1, 0);
+        a->bytes = part_bytes;
+    }
+    return a->base != NULL;
 }
 
 unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned int timeout_us) {
@@ -99,27 +131,26 @@ unsigned int HAP_compute_res_acquire(compute_res_attr_t *attr, unsigned int time
         return 0;
     }
     pthread_mutex_lock(&lock);
-    if (!arena) {
-        arena = emu_low_map(part_bytes, -1, 0);
-    }
-    bool got = arena && wait_free(timeout_us);
+    struct arena *a = wait_free(timeout_us);
+    bool got = a && fill_arena(a);
     if (got) {
-        held = true;
-        r->vtcm = arena;
+        a->held = true;
+        r->vtcm = a->base;
         r->got_bytes = r->vtcm_bytes < part_bytes ? r->vtcm_bytes : part_bytes;
-        EMU_UNPOISON(arena, part_bytes);
-        memset(arena, 0xff, part_bytes);
+        EMU_UNPOISON(a->base, part_bytes);
+        memset(a->base, 0xff, part_bytes);
     }
     pthread_mutex_unlock(&lock);
-    return got ? CONTEXT_ID : 0;
+    return got ? (unsigned int) (a - arenas) + 1 : 0;
 }
 
 int HAP_compute_res_release(unsigned int context_id) {
     pthread_mutex_lock(&lock);
-    bool was = held && context_id == CONTEXT_ID;
+    bool was = context_id - 1 < n_arenas && arenas[context_id - 1].held;
     if (was) {
-        held = false;
-        EMU_POISON(arena, part_bytes);
+        struct arena *a = &arenas[context_id - 1];
+        a->held = false;
+        EMU_POISON(a->base, a->bytes);
         pthread_cond_signal(&freed);
     }
     pthread_mutex_unlock(&lock);
@@ -137,6 +168,7 @@ int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_
     if (total_block_layout) {
         *total_block_layout = whole;
     }
+    bool held = !free_arena();
     if (avail_block_size) {
         *avail_block_size = held ? 0 : part_bytes;
     }
@@ -147,6 +179,7 @@ int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_
 }
 
 void vtcm_op_begin(uint8_t *base, uint32_t touched_bytes) {
+    emu_skew();
     if (poison_all) {
         EMU_UNPOISON(base, touched_bytes);
         memset(base, 0xff, touched_bytes);
