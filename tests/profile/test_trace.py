@@ -15,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
 
-from hexnpu.profile import chrome
+from hexnpu.profile import chrome, run
 from hexnpu.profile.pairs import lanes
 from hexnpu.profile.parse.reader import read_log
-from hexnpu.profile.perfetto import Writer, varint, varint_columns
+from hexnpu.profile.perfetto import Writer, estimate_bytes, varint, varint_columns
 from hexnpu.profile.phases import Steps, find_steps
 from hexnpu.profile.select import Selection, choose
 from hexnpu.profile.timeline import Timeline, build
 from hexnpu.profile.tracks import Model, build_model
+from tests.profile.test_roundtrip import Batch, logs, read
 
 GOLDEN = Path(__file__).parent / "golden"
 Sample = tuple[Timeline, Steps]
@@ -281,3 +282,38 @@ def test_lanes_never_overlap_and_are_as_few_as_needed(spans: list[tuple[int, int
     busy = [(begin <= t) & ((end > t) | ((begin == t) & (end == t))) for t in range(100)]
     at_once = max(int(now.sum()) for now in busy)
     assert int(lane.max(initial=0)) + 1 <= max(at_once, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(logs())
+def test_any_timeline_makes_a_sound_trace(drawn: tuple[list[Batch], str]) -> None:
+    """On random timelines: nothing lost, slices last their cycles at the batch's clock, events stay in their device."""
+    line = build(read(drawn[1], utf16=False))
+    log = line.log
+    parsed = parse(written(model_of(line, find_steps(line))))
+    ops = [s for s in parsed.slices if parsed.path(s.track)[1].startswith("Ops")]
+    events = [s for s in parsed.slices if len(parsed.path(s.track)) == 3]
+    assert len(ops) == len(log.ops) and 2 * len(events) + len(parsed.instants) == len(log.events)
+    op_row = {int(number): i for i, number in enumerate(log.ops.line)}
+    event_row = {int(number): i for i, number in enumerate(log.events.line)}
+    for slice_, batch_of, rows, device in (
+        *((s, line.op_batch, op_row, log.ops.device) for s in ops),
+        *((s, line.event_batch, event_row, log.events.device) for s in events),
+    ):
+        row = rows[slice_.arguments["log line"]]
+        exact = slice_.arguments["cycles"] * 1000 / line.batches.mhz[batch_of[row]]
+        assert abs(slice_.end - slice_.begin - exact) <= 1.0
+        assert parsed.path(slice_.track)[0] == log.devices[device[row]]
+
+
+def test_the_size_is_estimated(sample: Sample) -> None:
+    model = model_of(*sample)
+    assert estimate_bytes(model) == pytest.approx(len(written(model)), rel=0.35)
+
+
+def test_a_large_trace_is_warned_about(
+    sample_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "WARN_BYTES", 1000)
+    run.trace(run.TraceArguments(str(sample_log), tmp_path / "t"))
+    assert "more than the Perfetto UI opens well: cut a range with --batches A:B" in capsys.readouterr().err
