@@ -18,7 +18,12 @@ def push(
     target: Annotated[
         str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
     ] = None,
-    source: Annotated[Path, typer.Option(help="The tree whose package it is, also a llama.cpp checkout.")] = Path(),
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="The tree whose package it is.", show_default="the llama.cpp checkout we are in, or hexnpu's own"
+        ),
+    ] = None,
     install_dir: Annotated[Path | None, typer.Option(help="The package folder.", show_default="pkg-TARGET")] = None,
     target_dir: Annotated[str | None, typer.Option(help="Where it goes on the target.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
@@ -31,11 +36,11 @@ def push(
     from hexnpu.deploy import package
     from hexnpu.deploy.targets import parse_target
 
-    where = parse_target(target)
+    where, tree = parse_target(target), package.package_tree(source)
     if install_dir is None:
         local = where.kind == "local"
-        install_dir = package.local_package(source, debug) if local else package.install_dir(where, source, debug)
-    push_package(where, source, install_dir, target_dir, dry_run, accept_new_host_key)
+        install_dir = package.local_package(tree, debug) if local else package.install_dir(where, tree, debug)
+    push_package(where, tree, install_dir, target_dir, dry_run, accept_new_host_key)
 
 
 def push_package(

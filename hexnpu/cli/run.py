@@ -24,7 +24,12 @@ def _run(
     target: Annotated[
         str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
     ] = None,
-    source: Annotated[Path, typer.Option(help="The tree whose package it is, also a llama.cpp checkout.")] = Path(),
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="The tree whose package it is.", show_default="the llama.cpp checkout we are in, or hexnpu's own"
+        ),
+    ] = None,
     install_dir: Annotated[Path | None, typer.Option(help="Package folder of a run on this machine.")] = None,
     target_dir: Annotated[str | None, typer.Option(help="Where the package is on the target.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
@@ -42,6 +47,7 @@ def _run(
     **flags: Any,
 ) -> None:
     """Run a tool of the pushed package on the target: live output, its exit code."""
+    from hexnpu.deploy.package import package_tree
     from hexnpu.deploy.targets import parse_target
 
     if not command:
@@ -50,7 +56,7 @@ def _run(
     where = parse_target(target)
     given = {flag.name: flags[flag.parameter] for flag in FLAGS}
     line = _command(command, where, devices, given, env or [])
-    directory = _directory(where, source, install_dir, target_dir, debug)
+    directory = _directory(where, package_tree(source), install_dir, target_dir, debug)
     sys.exit(_execute(where, line, directory, print_only, log, timeout, accept_new_host_key))
 
 

@@ -12,10 +12,20 @@ from pathlib import Path
 
 from hexnpu.deploy.errors import PackageMissing
 from hexnpu.deploy.targets import Target
+from hexnpu.native import kernels_dir
 
 
 def is_llama_cpp(tree: Path) -> bool:
     return (tree / "ggml" / "CMakeLists.txt").is_file() and (tree / "include" / "llama.h").is_file()
+
+
+def package_tree(source: Path | None) -> Path:
+    """The tree whose package is meant: `--source`, or the folder we are in where that is a llama.cpp checkout or has
+    packages, otherwise this project's own kernels and server, which is what `hexnpu build` builds."""
+    if source is not None:
+        return source
+    here = Path()
+    return here if is_llama_cpp(here) or any(here.glob("pkg-*")) else kernels_dir()
 
 
 def target_dir(target: Target, source: Path) -> str:
