@@ -8,14 +8,14 @@
  * through htp_bad(). `run` may then rely on it. All checks of a batch run before its first op does.
  *
  * What the runtime has proved before `check`: src[0] and dst[0] are there (and src[1], src[2] where the op cannot be
- * without: binary ops, MUL_MAT*, RMS_NORM_MUL, ROPE, *_ROWS: 2; MUL_MAT_ADD, FLASH_ATTN_EXT: 3; other slots may be NULL); nb[0] is
- * the type's block size; ne[0] is whole blocks; data and every nb that is walked (ne > 1) are multiples of the type's alignment; the
- * elements lie within the buffer and number less than 2^31; no two elements of a dst share memory; a dst is no weight and overlaps no other
- * dst, and no src except one of exactly the same type, place, shape and strides; n_threads is within the session's;
- * regions are apart and within vtcm_bytes. ne may be 0: an op whose dsts are all empty is checked but not run; a
- * src may be empty where dst is not.
- * A fence is a src or dst only where htp_takes_fence() of the op table says so: I32, one line of HTP_FENCE_BYTES.
- * `run` may call htp_bad() too (an index of a row is only known then), but never from a job: collect there, report after htp_run().
+ * without: binary ops, MUL_MAT*, RMS_NORM_MUL, ROPE, *_ROWS: 2; MUL_MAT_ADD, FLASH_ATTN_EXT: 3; other slots may be
+ * NULL); nb[0] is the type's block size; ne[0] is whole blocks; data and every nb that is walked (ne > 1) are multiples
+ * of the type's alignment; the elements lie within the buffer and number less than 2^31; no two elements of a dst share
+ * memory; a dst is no weight and overlaps no other dst, and no src except one of exactly the same type, place, shape
+ * and strides; n_threads is within the session's; regions are apart and within vtcm_bytes. ne may be 0: an op whose
+ * dsts are all empty is checked but not run; a src may be empty where dst is not. A fence is a src or dst only where
+ * htp_takes_fence() of the op table says so: I32, one line of HTP_FENCE_BYTES. `run` may call htp_bad() too (an index
+ * of a row is only known then), but never from a job: collect there, report after htp_run().
  */
 #pragma once
 
@@ -32,7 +32,7 @@ enum htp_kparam {
     HTP_KP_VTCM_BYTES = 2, /* VTCM the op may touch, from offset 0 */
     HTP_KP_BLOCK = 3,      /* rows (or columns) per pipeline step */
     HTP_KP_ARGS = 4,       /* 12 integers of the family's own */
-    HTP_KP_REGIONS = 16,   /* 8 x (offset, bytes): offset is a multiple of 128; its bit 0 set = one such region per thread */
+    HTP_KP_REGIONS = 16,   /* 8 x (offset, bytes): offset a multiple of 128; its bit 0 set = one region per thread */
 };
 #define HTP_N_KARGS 12
 #define HTP_N_REGIONS 8
@@ -56,12 +56,12 @@ struct dma_queue;
 struct htp_op {
     struct htp_ctx *ctx;
     struct htp_tracer *tracer; /* NULL unless the profile mode is 3 */
-    uint32_t index; /* in the batch */
+    uint32_t index;            /* in the batch */
     uint32_t opcode;
     uint32_t flags;
-    bool empty; /* no dst has an element: checked, not run */
-    const int32_t *params;  /* HTP_N_PARAMS; floats by their bits */
-    const int32_t *kparams; /* HTP_N_KPARAMS */
+    bool empty;                                /* no dst has an element: checked, not run */
+    const int32_t *params;                     /* HTP_N_PARAMS; floats by their bits */
+    const int32_t *kparams;                    /* HTP_N_KPARAMS */
     const struct htp_tensor *src[HTP_MAX_SRC]; /* NULL = absent */
     const struct htp_tensor *dst[HTP_MAX_DST];
 };
@@ -71,8 +71,10 @@ struct htp_kernel {
     enum htp_status (*run)(struct htp_op *op);
 };
 
-/* Records why the op is refused ("src1.ne[0]: is 3, must be 1 or 64") and gives INVAL_PARAMS (or htp_unsupported: NO_SUPPORT). */
-enum htp_status htp_bad(struct htp_op *op, const char *field, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Records why the op is refused ("src1.ne[0]: is 3, must be 1 or 64") and gives INVAL_PARAMS (or htp_unsupported:
+ * NO_SUPPORT). */
+enum htp_status htp_bad(struct htp_op *op, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 enum htp_status htp_unsupported(struct htp_op *op, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -92,30 +94,33 @@ uint8_t *htp_vtcm(const struct htp_op *op, uint32_t region, uint32_t thread);
 uint32_t htp_vtcm_bytes(const struct htp_op *op, uint32_t region);
 
 /*
- * The DMA queue of a thread, a strict FIFO. dma_push moves n_rows rows of row_bytes; n_rows = 0 pushes a transfer that is already
- * done. dma_pop waits for the oldest transfer and forgets it. Nothing is promised about a transfer before its pop. At
- * most DMA_QUEUE_DEPTH transfers are in flight; a kernel pops all it pushes before its job returns. src_stride = 0 is not
- * a broadcast: push the row once and read it again.
+ * The DMA queue of a thread, a strict FIFO. dma_push moves n_rows rows of row_bytes; n_rows = 0 pushes a transfer that
+ * is already done. dma_pop waits for the oldest transfer and forgets it. Nothing is promised about a transfer before
+ * its pop. At most DMA_QUEUE_DEPTH transfers are in flight; a kernel pops all it pushes before its job returns.
+ * src_stride = 0 is not a broadcast: push the row once and read it again.
  */
 #define DMA_QUEUE_DEPTH 64
 struct dma_queue *htp_dma(const struct htp_op *op, uint32_t thread);
-void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stride, uint32_t src_stride, uint32_t row_bytes,
-              uint32_t n_rows);
+void dma_push(struct dma_queue *q, void *dst, const void *src, uint32_t dst_stride, uint32_t src_stride,
+              uint32_t row_bytes, uint32_t n_rows);
 void dma_pop(struct dma_queue *q);
 
 /*
- * Fences: how the sessions of a group (its ranks) wait for each other. A fence is a slot of HTP_FENCE_BYTES in shared memory that one
- * rank writes and the others read; its sequence number only grows, modulo 2^32. What the rank stored or moved by DMA before
- * htp_fence_release(), its peers see after htp_fence_wait(). The wait is bounded: a fence that does not get there in time, holds what
- * no rank writes, or carries a rank's failure ends it with a status, and the op's own fence (htp_fence_fail) should pass that on.
- * The runtime has proved that a fence stands where one belongs (htp_takes_fence()) and nowhere else.
+ * Fences: how the sessions of a group (its ranks) wait for each other. A fence is a slot of HTP_FENCE_BYTES in shared
+ * memory that one rank writes and the others read; its sequence number only grows, modulo 2^32. What the rank stored or
+ * moved by DMA before htp_fence_release(), its peers see after htp_fence_wait(). The wait is bounded: a fence that does
+ * not get there in time, holds what no rank writes, or carries a rank's failure ends it with a status, and the op's own
+ * fence (htp_fence_fail) should pass that on. The runtime has proved that a fence stands where one belongs
+ * (htp_takes_fence()) and nowhere else.
  */
 void htp_fence_release(const struct htp_tensor *fence, uint32_t seq);
 void htp_fence_fail(const struct htp_tensor *fence, uint32_t seq, enum htp_status status);
-/* Until src[slot], the fence of `rank`, shows seq or later. `info` tells the op's waits apart in the trace. Thread 0 only. */
+/* Until src[slot], the fence of `rank`, shows seq or later. `info` tells the op's waits apart in the trace. Thread 0
+ * only. */
 enum htp_status htp_fence_wait(struct htp_op *op, uint32_t slot, uint32_t rank, uint32_t seq, uint32_t info);
 
-/* A trace event, recorded in profile mode 3; otherwise one predicted branch. info = block index, 15 bits. dma_pop() records its waits itself. */
+/* A trace event, recorded in profile mode 3; otherwise one predicted branch. info = block index, 15 bits. dma_pop()
+ * records its waits itself. */
 void htp_trace_event(struct htp_tracer *tracer, uint32_t thread, enum htp_trace_id id, uint32_t info);
 
 static inline void htp_trace_start(const struct htp_op *op, uint32_t thread, enum htp_trace_id id, uint32_t info) {

@@ -65,8 +65,8 @@ enum htp_tensor_flag { HTP_TENSOR_WEIGHT = 1, HTP_TENSOR_REPACK = 2, HTP_TENSOR_
 enum htp_buf_flag { HTP_BUF_FENCE = 1 };
 
 /*
- * pmu[i] of a profile counts the event that htp_profile_set.pmu[i] names. The emulator has no counters of the processor's; it
- * knows these, and gives 0 for every other.
+ * pmu[i] of a profile counts the event that htp_profile_set.pmu[i] names. The emulator has no counters of the
+ * processor's; it knows these, and gives 0 for every other.
  */
 enum htp_pmu_event { HTP_PMU_DMA_TRANSFERS = 0xf000, HTP_PMU_DMA_BYTES = 0xf001, HTP_PMU_FENCE_CYCLES = 0xf002 };
 
@@ -104,10 +104,10 @@ struct htp_request {
 };
 
 struct htp_buf {
-    uint64_t base; /* where the mapping begins in the buffer, a multiple of 4096 */
-    uint64_t size; /* bytes of the mapping: the batch's tensors lie in [base, base + size) */
+    uint64_t base;  /* where the mapping begins in the buffer, a multiple of 4096 */
+    uint64_t size;  /* bytes of the mapping: the batch's tensors lie in [base, base + size) */
     uint32_t flags; /* enum htp_buf_flag */
-    uint32_t fd; /* the buffer's handle in the server */
+    uint32_t fd;    /* the buffer's handle in the server */
 };
 
 struct htp_wire_tensor {

@@ -1,12 +1,13 @@
 /*
- * Fences between the sessions of a group; see htp-kernel.h. The sequence number and the status are one 64-bit word, so that
- * nobody sees the one without the other.
+ * Fences between the sessions of a group; see htp-kernel.h. The sequence number and the status are one 64-bit word, so
+ * that nobody sees the one without the other.
  */
 #include "HAP_perf.h"
 #include "context.h"
 #include "hexagon_protos.h"
 
-/* How far a peer can be ahead: a batch holds HTP_MAX_OPS ops of at most two numbers, and batches of a group begin together. */
+/* How far a peer can be ahead: a batch holds HTP_MAX_OPS ops of at most two numbers, and batches of a group begin
+ * together. */
 #define MAX_AHEAD (2 * HTP_MAX_OPS)
 #define TURNS_A_LOOK 256u /* polls between two looks at the clock */
 
@@ -59,14 +60,16 @@ static enum htp_status judge(uint64_t seen, uint32_t seq) {
 static enum htp_status explain(struct htp_op *op, uint32_t rank, uint32_t seq, uint64_t seen, uint32_t waited_ms) {
     uint32_t value = (uint32_t) seen, status = (uint32_t) (seen >> 32);
     if (is_failure(status)) {
-        return htp_failed(op, (enum htp_status) status, "fence of rank %u: expected %u, seen %u: rank %u has failed", rank, seq,
-                          value, rank);
+        return htp_failed(op, (enum htp_status) status, "fence of rank %u: expected %u, seen %u: rank %u has failed",
+                          rank, seq, value, rank);
     }
     if (judge(seen, seq) == HTP_INTERNAL_ERR) {
-        return htp_failed(op, HTP_INTERNAL_ERR, "fence of rank %u: expected %u, seen %u (status %u), which no rank writes", rank,
-                          seq, value, status);
+        return htp_failed(op, HTP_INTERNAL_ERR,
+                          "fence of rank %u: expected %u, seen %u (status %u), which no rank writes", rank, seq, value,
+                          status);
     }
-    return htp_failed(op, HTP_INTERNAL_ERR, "fence of rank %u: expected %u, seen %u for %u ms", rank, seq, value, waited_ms);
+    return htp_failed(op, HTP_INTERNAL_ERR, "fence of rank %u: expected %u, seen %u for %u ms", rank, seq, value,
+                      waited_ms);
 }
 
 enum htp_status htp_fence_wait(struct htp_op *op, uint32_t slot, uint32_t rank, uint32_t seq, uint32_t info) {

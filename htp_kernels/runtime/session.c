@@ -126,8 +126,8 @@ static enum htp_status run_op(struct htp_ctx *ctx, struct htp_op *op) {
     return status;
 }
 
-static void fill_profile(struct htp_ctx *ctx, struct htp_profile *profile, const struct htp_stats *before, uint64_t start,
-                         uint64_t stop, uint64_t usecs) {
+static void fill_profile(struct htp_ctx *ctx, struct htp_profile *profile, const struct htp_stats *before,
+                         uint64_t start, uint64_t stop, uint64_t usecs) {
     profile->cycles_start = (uint32_t) start;
     profile->cycles_stop = (uint32_t) stop;
     profile->usecs = (uint32_t) usecs;

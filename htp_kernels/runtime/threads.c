@@ -6,7 +6,7 @@
 #define MIN_SPINS 100u    /* a few microseconds: what two shares of an op differ by */
 #define CROWDED_SPINS 16u /* at most, where processors are fewer than threads: let the others run */
 #define NAP_US 20u
-#define N_JOB_BITS 8u        /* low bits of the start gate's word: threads of the job; above: a counter */
+#define N_JOB_BITS 8u /* low bits of the start gate's word: threads of the job; above: a counter */
 #define STACK_BYTES (64u << 10)
 #define PRIORITY 128
 
@@ -32,8 +32,8 @@ static void set_spins(struct gate *gate, uint32_t spins, uint32_t max_spins) {
 }
 
 /*
- * Returns the gate's word once it is no longer `old`. How long it spins before it sleeps follows what came of it: spinning
- * for somebody who waits for this very processor only delays him.
+ * Returns the gate's word once it is no longer `old`. How long it spins before it sleeps follows what came of it:
+ * spinning for somebody who waits for this very processor only delays him.
  */
 static uint32_t gate_wait(struct gate *gate, uint32_t old, uint32_t max_spins) {
     uint32_t now = atomic_load_explicit(&gate->word, memory_order_acquire);

@@ -5,10 +5,12 @@
 
 #include "context.h"
 
-static enum htp_status refuse(struct htp_op *op, enum htp_status status, const char *field, const char *format, va_list args) {
+static enum htp_status refuse(struct htp_op *op, enum htp_status status, const char *field, const char *format,
+                              va_list args) {
     char name[24], text[HTP_DETAIL_BYTES];
     vsnprintf(text, sizeof text, format, args);
-    snprintf(op->ctx->detail, sizeof op->ctx->detail, "op %u %s, %s: %s", op->index, htp_op_name(op->opcode, name), field, text);
+    snprintf(op->ctx->detail, sizeof op->ctx->detail, "op %u %s, %s: %s", op->index, htp_op_name(op->opcode, name),
+             field, text);
     return status;
 }
 
@@ -72,8 +74,8 @@ static enum htp_status check_region(struct htp_op *op, uint32_t i, uint32_t vtcm
                        (unsigned long long) mine.begin, bytes, HTP_VTCM_ALIGN);
     }
     if (mine.end > vtcm_bytes) {
-        return htp_bad(op, "kernel_params", "VTCM region %u ends at %llu, the op has %u bytes", i, (unsigned long long) mine.end,
-                       vtcm_bytes);
+        return htp_bad(op, "kernel_params", "VTCM region %u ends at %llu, the op has %u bytes", i,
+                       (unsigned long long) mine.end, vtcm_bytes);
     }
     for (uint32_t j = 0; j < i; j++) {
         struct htp_extent other = htp_vtcm_extent(op, j);
@@ -106,15 +108,16 @@ static enum htp_status check_kernel_params(struct htp_op *op) {
 }
 
 /* The slots of src or dst; `need` of them, from the first, must be there. */
-static enum htp_status take_slots(struct htp_op *op, const struct batch *batch, const uint16_t *slots, uint32_t n, uint32_t need,
-                                  const char *what, const struct htp_tensor **out) {
+static enum htp_status take_slots(struct htp_op *op, const struct batch *batch, const uint16_t *slots, uint32_t n,
+                                  uint32_t need, const char *what, const struct htp_tensor **out) {
     char field[16];
     for (uint32_t i = 0; i < n; i++) {
         out[i] = slots[i] == HTP_ABSENT ? NULL : &op->ctx->tensors[slots[i]];
         if (slots[i] == HTP_ABSENT ? i < need : slots[i] >= batch->request->n_tensors) {
             snprintf(field, sizeof field, "%s%u", what, i);
-            return slots[i] == HTP_ABSENT ? htp_bad(op, field, "is missing")
-                                          : htp_bad(op, field, "is tensor %u of %u", slots[i], batch->request->n_tensors);
+            return slots[i] == HTP_ABSENT
+                       ? htp_bad(op, field, "is missing")
+                       : htp_bad(op, field, "is tensor %u of %u", slots[i], batch->request->n_tensors);
         }
         bool wants = htp_takes_fence(op->opcode, *what == 'd', i);
         if (out[i] && wants != !!(out[i]->flags & HTP_TENSOR_FENCE)) {

@@ -1,6 +1,6 @@
 /*
- * Every field of a batch, before any op runs. The message comes from outside: all arithmetic on its numbers is in 64 bits,
- * where the sum of two u32 products cannot wrap, and nothing is dereferenced before its place is proved.
+ * Every field of a batch, before any op runs. The message comes from outside: all arithmetic on its numbers is in 64
+ * bits, where the sum of two u32 products cannot wrap, and nothing is dereferenced before its place is proved.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,8 +57,10 @@ static uint64_t span(uint32_t n, uint64_t step) {
     return (n - 1ull) * step;
 }
 
-static enum htp_status bad_tensor(struct htp_ctx *ctx, uint32_t index, const char *field, uint64_t is, const char *must) {
-    return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: %s is %llu, must be %s", index, field, (unsigned long long) is, must);
+static enum htp_status bad_tensor(struct htp_ctx *ctx, uint32_t index, const char *field, uint64_t is,
+                                  const char *must) {
+    return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: %s is %llu, must be %s", index, field, (unsigned long long) is,
+                      must);
 }
 
 /* ne, nb and size of a tile type: exactly the layout of htp-tiles.h. */
@@ -69,13 +71,13 @@ static enum htp_status check_tiles(struct htp_ctx *ctx, const struct htp_wire_te
     }
     for (uint32_t d = 0; d < HTP_MAX_DIMS; d++) {
         if (t->nb[d] != want.nb[d]) {
-            return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[%u] is %u, must be %llu in a tile layout", index, d, t->nb[d],
-                              (unsigned long long) want.nb[d]);
+            return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[%u] is %u, must be %llu in a tile layout", index, d,
+                              t->nb[d], (unsigned long long) want.nb[d]);
         }
     }
     if (t->size != want.end) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: size is %u, must be %llu by its tile layout", index, t->size,
-                          (unsigned long long) want.end);
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: size is %u, must be %llu by its tile layout", index,
+                          t->size, (unsigned long long) want.end);
     }
     return HTP_OK;
 }
@@ -83,20 +85,20 @@ static enum htp_status check_tiles(struct htp_ctx *ctx, const struct htp_wire_te
 static enum htp_status check_strides(struct htp_ctx *ctx, const struct htp_wire_tensor *t, uint32_t index,
                                      struct type_info info) {
     if (t->nb[0] != info.bytes) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[0] is %u, must be %u for type %u", index, t->nb[0], info.bytes,
-                          t->type);
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[0] is %u, must be %u for type %u", index, t->nb[0],
+                          info.bytes, t->type);
     }
     if (t->ne[0] % info.elements) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: ne[0] is %u, must be a multiple of %u for type %u", index, t->ne[0],
-                          info.elements, t->type);
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: ne[0] is %u, must be a multiple of %u for type %u", index,
+                          t->ne[0], info.elements, t->type);
     }
     /* ne and nb are below 2^32, so four such products stay below 2^64 only if each is checked: size is a u32. */
     uint64_t end = (uint64_t) t->ne[0] / info.elements * info.bytes;
     for (uint32_t d = 1; d < HTP_MAX_DIMS && end <= UINT32_MAX; d++) {
         if (t->ne[d] > 1) {
             if (t->nb[d] % info.align) {
-                return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[%u] is %u, must be a multiple of %u", index, d, t->nb[d],
-                                  info.align);
+                return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: nb[%u] is %u, must be a multiple of %u", index, d,
+                                  t->nb[d], info.align);
             }
             end += span(t->ne[d], t->nb[d]);
         }
@@ -130,10 +132,12 @@ static enum htp_status check_fence(struct htp_ctx *ctx, const struct batch *batc
     bool is_fence = t->flags & HTP_TENSOR_FENCE;
     if (is_fence != !!(batch->bufs[t->bi].flags & HTP_BUF_FENCE)) {
         return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: %s", index,
-                          is_fence ? "is a fence, but its buffer holds none" : "is no fence, but its buffer holds only such");
+                          is_fence ? "is a fence, but its buffer holds none"
+                                   : "is no fence, but its buffer holds only such");
     }
-    if (is_fence && (t->type != HTP_I32 || t->size != HTP_FENCE_BYTES || t->ne[0] != HTP_FENCE_BYTES / 4
-                     || t->data % HTP_FENCE_BYTES)) {
+    if (is_fence
+        && (t->type != HTP_I32 || t->size != HTP_FENCE_BYTES || t->ne[0] != HTP_FENCE_BYTES / 4
+            || t->data % HTP_FENCE_BYTES)) {
         return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: a fence is one aligned line of %u bytes, type I32", index,
                           HTP_FENCE_BYTES);
     }
@@ -144,7 +148,8 @@ static enum htp_status check_fence(struct htp_ctx *ctx, const struct batch *batc
 static enum htp_status check_buffer_flags(struct htp_ctx *ctx, const struct batch *batch, uint32_t index) {
     const struct htp_buf *buf = &batch->bufs[index];
     if (buf->flags & ~(uint32_t) HTP_BUF_FENCE) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffer %u: flags is %u, must be made of enum htp_buf_flag", index, buf->flags);
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "buffer %u: flags is %u, must be made of enum htp_buf_flag", index,
+                          buf->flags);
     }
     for (uint32_t i = 0; i < index; i++) {
         if (batch->bufs[i].fd == buf->fd && batch->bufs[i].flags != buf->flags) {
@@ -172,7 +177,8 @@ static enum htp_status check_tensor(struct htp_ctx *ctx, const struct batch *bat
     }
     const struct htp_buf *buf = &batch->bufs[t->bi];
     if (t->data < buf->base || t->data - buf->base > buf->size || t->size > buf->size - (t->data - buf->base)) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "tensor %u: data %llu, size %u leaves buffer %u (%llu bytes from %llu)", index,
+        return htp_refuse(ctx, HTP_INVAL_PARAMS,
+                          "tensor %u: data %llu, size %u leaves buffer %u (%llu bytes from %llu)", index,
                           (unsigned long long) t->data, t->size, t->bi, (unsigned long long) buf->size,
                           (unsigned long long) buf->base);
     }
@@ -206,13 +212,14 @@ static enum htp_status check_request(struct htp_ctx *ctx, struct batch *batch, c
     }
     batch->request = r;
     if (r->magic != HTP_MAGIC || r->version != HTP_VERSION) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "magic 0x%08x, version %u: this server takes 0x%08x, %u", r->magic, r->version,
-                          HTP_MAGIC, HTP_VERSION);
+        return htp_refuse(ctx, HTP_INVAL_PARAMS, "magic 0x%08x, version %u: this server takes 0x%08x, %u", r->magic,
+                          r->version, HTP_MAGIC, HTP_VERSION);
     }
-    if (r->n_bufs > HTP_MAX_BUFS || r->n_tensors > HTP_MAX_TENSORS || r->n_ops > HTP_MAX_OPS || r->n_traces > HTP_MAX_TRACES) {
-        return htp_refuse(ctx, HTP_INVAL_PARAMS, "%u buffers, %u tensors, %u ops, %u traces: the limits are %u, %u, %u, %u",
-                          r->n_bufs, r->n_tensors, r->n_ops, r->n_traces, HTP_MAX_BUFS, HTP_MAX_TENSORS, HTP_MAX_OPS,
-                          HTP_MAX_TRACES);
+    if (r->n_bufs > HTP_MAX_BUFS || r->n_tensors > HTP_MAX_TENSORS || r->n_ops > HTP_MAX_OPS
+        || r->n_traces > HTP_MAX_TRACES) {
+        return htp_refuse(
+            ctx, HTP_INVAL_PARAMS, "%u buffers, %u tensors, %u ops, %u traces: the limits are %u, %u, %u, %u",
+            r->n_bufs, r->n_tensors, r->n_ops, r->n_traces, HTP_MAX_BUFS, HTP_MAX_TENSORS, HTP_MAX_OPS, HTP_MAX_TRACES);
     }
     size_t want = sizeof *r + r->n_bufs * sizeof(struct htp_buf) + r->n_tensors * sizeof(struct htp_wire_tensor)
                   + r->n_ops * sizeof(struct htp_wire_op);

@@ -39,16 +39,19 @@ static void wire_structs(void) {
     FIELD(htp_buf, base), FIELD(htp_buf, size), FIELD(htp_buf, flags), FIELD(htp_buf, fd);
     end();
     begin("htp_wire_tensor", sizeof(struct htp_wire_tensor));
-    FIELD(htp_wire_tensor, data), FIELD(htp_wire_tensor, size), FIELD(htp_wire_tensor, flags), FIELD(htp_wire_tensor, type);
+    FIELD(htp_wire_tensor, data), FIELD(htp_wire_tensor, size), FIELD(htp_wire_tensor, flags),
+        FIELD(htp_wire_tensor, type);
     FIELD(htp_wire_tensor, bi), FIELD(htp_wire_tensor, ti), FIELD(htp_wire_tensor, ne), FIELD(htp_wire_tensor, nb);
     end();
     begin("htp_wire_op", sizeof(struct htp_wire_op));
-    FIELD(htp_wire_op, opcode), FIELD(htp_wire_op, flags), FIELD(htp_wire_op, params), FIELD(htp_wire_op, kernel_params);
+    FIELD(htp_wire_op, opcode), FIELD(htp_wire_op, flags), FIELD(htp_wire_op, params),
+        FIELD(htp_wire_op, kernel_params);
     FIELD(htp_wire_op, src), FIELD(htp_wire_op, dst), FIELD(htp_wire_op, pad);
     end();
     begin("htp_response", sizeof(struct htp_response));
     FIELD(htp_response, seq), FIELD(htp_response, cycles_start), FIELD(htp_response, cycles_stop);
-    FIELD(htp_response, status), FIELD(htp_response, failing_op), FIELD(htp_response, n_ops), FIELD(htp_response, usecs);
+    FIELD(htp_response, status), FIELD(htp_response, failing_op), FIELD(htp_response, n_ops),
+        FIELD(htp_response, usecs);
     FIELD(htp_response, n_profiles), FIELD(htp_response, n_traces), FIELD(htp_response, detail);
     end();
     begin("htp_profile", sizeof(struct htp_profile));
@@ -98,9 +101,11 @@ static void frame_structs(void) {
 }
 
 static void constants(void) {
-    CONSTANT(HTP_MAGIC), CONSTANT(HTP_VERSION), CONSTANT(HTP_FRAME_MAGIC), CONSTANT(HTP_FRAME_VERSION), CONSTANT(HTP_REPLY);
+    CONSTANT(HTP_MAGIC), CONSTANT(HTP_VERSION), CONSTANT(HTP_FRAME_MAGIC), CONSTANT(HTP_FRAME_VERSION),
+        CONSTANT(HTP_REPLY);
     CONSTANT(HTP_MAX_FRAME_BYTES), CONSTANT(HTP_MAX_BUFS), CONSTANT(HTP_MAX_TENSORS), CONSTANT(HTP_MAX_OPS);
-    CONSTANT(HTP_MAX_SRC), CONSTANT(HTP_MAX_DST), CONSTANT(HTP_MAX_DIMS), CONSTANT(HTP_N_PARAMS), CONSTANT(HTP_N_KPARAMS);
+    CONSTANT(HTP_MAX_SRC), CONSTANT(HTP_MAX_DST), CONSTANT(HTP_MAX_DIMS), CONSTANT(HTP_N_PARAMS),
+        CONSTANT(HTP_N_KPARAMS);
     CONSTANT(HTP_MAX_THREADS), CONSTANT(HTP_TRACE_SLOTS), CONSTANT(HTP_N_PMU), CONSTANT(HTP_ABSENT);
     CONSTANT(HTP_DETAIL_BYTES), CONSTANT(HTP_MAX_TRACES), CONSTANT(HTP_TRACE_STOP), CONSTANT(HTP_N_KARGS);
     CONSTANT(HTP_N_REGIONS), CONSTANT(HTP_REGION_PER_THREAD), CONSTANT(HTP_VTCM_GAP), CONSTANT(HTP_KP_KERNEL);
@@ -111,16 +116,22 @@ static void constants(void) {
 }
 
 static void types(void) {
-    CONSTANT(HTP_F32), CONSTANT(HTP_F16), CONSTANT(HTP_Q4_0), CONSTANT(HTP_Q4_1), CONSTANT(HTP_Q8_0), CONSTANT(HTP_Q4_K);
-    CONSTANT(HTP_Q5_K), CONSTANT(HTP_Q6_K), CONSTANT(HTP_IQ4_NL), CONSTANT(HTP_I32), CONSTANT(HTP_I64), CONSTANT(HTP_MXFP4);
-    CONSTANT(HTP_TILE_F32), CONSTANT(HTP_TILE_F16), CONSTANT(HTP_TILE_Q4_0), CONSTANT(HTP_TILE_Q4_1), CONSTANT(HTP_TILE_Q8_0);
+    CONSTANT(HTP_F32), CONSTANT(HTP_F16), CONSTANT(HTP_Q4_0), CONSTANT(HTP_Q4_1), CONSTANT(HTP_Q8_0),
+        CONSTANT(HTP_Q4_K);
+    CONSTANT(HTP_Q5_K), CONSTANT(HTP_Q6_K), CONSTANT(HTP_IQ4_NL), CONSTANT(HTP_I32), CONSTANT(HTP_I64),
+        CONSTANT(HTP_MXFP4);
+    CONSTANT(HTP_TILE_F32), CONSTANT(HTP_TILE_F16), CONSTANT(HTP_TILE_Q4_0), CONSTANT(HTP_TILE_Q4_1),
+        CONSTANT(HTP_TILE_Q8_0);
 }
 
 static void traces(void) {
-    CONSTANT(HTP_TR_DMA), CONSTANT(HTP_TR_L2FLUSH), CONSTANT(HTP_TR_INIT), CONSTANT(HTP_TR_BUFF), CONSTANT(HTP_TR_FENCE);
-    CONSTANT(HTP_TR_HVX_COMP), CONSTANT(HTP_TR_HVX_A_QUANT), CONSTANT(HTP_TR_HVX_A_PREP), CONSTANT(HTP_TR_HVX_W_DEQUANT);
+    CONSTANT(HTP_TR_DMA), CONSTANT(HTP_TR_L2FLUSH), CONSTANT(HTP_TR_INIT), CONSTANT(HTP_TR_BUFF),
+        CONSTANT(HTP_TR_FENCE);
+    CONSTANT(HTP_TR_HVX_COMP), CONSTANT(HTP_TR_HVX_A_QUANT), CONSTANT(HTP_TR_HVX_A_PREP),
+        CONSTANT(HTP_TR_HVX_W_DEQUANT);
     CONSTANT(HTP_TR_HVX_W_PREP), CONSTANT(HTP_TR_HVX_O_PROC), CONSTANT(HTP_TR_HVX_FA_QK), CONSTANT(HTP_TR_HVX_FA_SFM);
-    CONSTANT(HTP_TR_HVX_FA_Q_PREP), CONSTANT(HTP_TR_HVX_FA_K_PREP), CONSTANT(HTP_TR_HVX_FA_V_PREP), CONSTANT(HTP_TR_HMX_COMP);
+    CONSTANT(HTP_TR_HVX_FA_Q_PREP), CONSTANT(HTP_TR_HVX_FA_K_PREP), CONSTANT(HTP_TR_HVX_FA_V_PREP),
+        CONSTANT(HTP_TR_HMX_COMP);
 }
 
 static void frame_types(void) {

@@ -11,7 +11,7 @@
 #include "server.h"
 
 #define FENCE_TIMEOUT_MS 60000u /* longer than any op: a peer may have a whole prompt's layers before its fence */
-#define HVX_CONTEXTS 4u /* threads of a session that names no number, as many as phones have */
+#define HVX_CONTEXTS 4u         /* threads of a session that names no number, as many as phones have */
 
 int64_t request_head_bytes(struct conn *c, const struct htp_frame *frame) {
     uint64_t least = 0, most = 0;
@@ -67,8 +67,8 @@ static struct buffer *range_buffer(struct conn *c, uint32_t handle, uint64_t off
         return NULL;
     }
     if (offset > b->bytes || bytes > b->bytes - offset) {
-        snprintf(why, SENTENCE_BYTES, "offset %llu, %llu bytes leave buffer %u of %llu bytes", (unsigned long long) offset,
-                 (unsigned long long) bytes, handle, (unsigned long long) b->bytes);
+        snprintf(why, SENTENCE_BYTES, "offset %llu, %llu bytes leave buffer %u of %llu bytes",
+                 (unsigned long long) offset, (unsigned long long) bytes, handle, (unsigned long long) b->bytes);
         return NULL;
     }
     if (!buffer_memory(b)) {
@@ -114,16 +114,20 @@ static void open_session(struct conn *c) {
     const struct htp_hello *limits = &server.hello;
     uint64_t vtcm = open.vtcm_mib ? (uint64_t) open.vtcm_mib << 20 : limits->vtcm_bytes;
     struct htp_config config = {
-        .n_threads = open.n_threads ? open.n_threads : limits->n_threads < HVX_CONTEXTS ? limits->n_threads : HVX_CONTEXTS,
+        .n_threads = open.n_threads                     ? open.n_threads
+                     : limits->n_threads < HVX_CONTEXTS ? limits->n_threads
+                                                        : HVX_CONTEXTS,
         .vtcm_bytes = (uint32_t) vtcm,
         .max_map_bytes = open.max_map_bytes ? open.max_map_bytes : limits->max_map_bytes,
         .fence_timeout_ms = open.fence_timeout_ms ? open.fence_timeout_ms : FENCE_TIMEOUT_MS,
     };
-    if (config.n_threads > limits->n_threads || vtcm > limits->vtcm_bytes || config.max_map_bytes > limits->max_map_bytes) {
+    if (config.n_threads > limits->n_threads || vtcm > limits->vtcm_bytes
+        || config.max_map_bytes > limits->max_map_bytes) {
         conn_refuse(c, &c->frame, HTP_INVAL_PARAMS,
                     "a session of %u threads, %llu bytes of VTCM, %llu bytes mapped: this server has %u, %llu, %llu",
-                    config.n_threads, (unsigned long long) vtcm, (unsigned long long) config.max_map_bytes, limits->n_threads,
-                    (unsigned long long) limits->vtcm_bytes, (unsigned long long) limits->max_map_bytes);
+                    config.n_threads, (unsigned long long) vtcm, (unsigned long long) config.max_map_bytes,
+                    limits->n_threads, (unsigned long long) limits->vtcm_bytes,
+                    (unsigned long long) limits->max_map_bytes);
         return;
     }
     struct session *s = session_open(c, &config, why);
@@ -202,8 +206,8 @@ static bool load_range(const char *path, const struct htp_load *load, uint8_t *t
         snprintf(why, SENTENCE_BYTES, "%.200s is no regular file", path);
     } else {
         done = read_range(fd, load, to);
-        snprintf(why, SENTENCE_BYTES, "%.200s: only %llu of %llu bytes from %llu could be read", path, (unsigned long long) done,
-                 (unsigned long long) load->bytes, (unsigned long long) load->file_offset);
+        snprintf(why, SENTENCE_BYTES, "%.200s: only %llu of %llu bytes from %llu could be read", path,
+                 (unsigned long long) done, (unsigned long long) load->bytes, (unsigned long long) load->file_offset);
     }
     close(fd);
     return S_ISREG(info.st_mode) && done == load->bytes;
@@ -214,8 +218,8 @@ static void load_file(struct conn *c) {
     char why[SENTENCE_BYTES], path[4097];
     memcpy(&load, c->body, sizeof load);
     if (load.path_bytes != c->body_bytes - sizeof load || load.path_bytes == 0) {
-        conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "the path has %zu bytes, path_bytes says %u", c->body_bytes - sizeof load,
-                    load.path_bytes);
+        conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "the path has %zu bytes, path_bytes says %u",
+                    c->body_bytes - sizeof load, load.path_bytes);
         return;
     }
     memcpy(path, c->body + sizeof load, load.path_bytes);

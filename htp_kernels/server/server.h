@@ -79,8 +79,8 @@ struct session {
     struct session *next;
     struct conn *conn;
     uint32_t number;
-    pid_t pid;         /* 0: none, or a thread */
-    pthread_t thread;  /* where the sessions are threads */
+    pid_t pid;        /* 0: none, or a thread */
+    pthread_t thread; /* where the sessions are threads */
     bool is_thread;
     int fd;
     struct shared *shared;
@@ -119,7 +119,8 @@ struct server {
     const char *listen_name;
     int listen_fd;
     bool listen_is_unix;
-    bool sessions_are_threads; /* HEXNPU_EMU_SESSIONS=threads: so ThreadSanitizer sees what the ranks of a group share */
+    bool
+        sessions_are_threads; /* HEXNPU_EMU_SESSIONS=threads: so ThreadSanitizer sees what the ranks of a group share */
 };
 
 extern struct server server;

@@ -1,6 +1,6 @@
 /*
- * The life of one session: takes requests from the server over its control socket and drives the runtime, in a process of its own or in
- * a thread of the server.
+ * The life of one session: takes requests from the server over its control socket and drives the runtime, in a process
+ * of its own or in a thread of the server.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 static _Thread_local int control;
 
 static void send_ctl(const struct ctl *ctl) {
-    send(control, ctl, sizeof *ctl, MSG_NOSIGNAL); /* where it fails the server is gone, as the next receive_ctl() finds */
+    send(control, ctl, sizeof *ctl,
+         MSG_NOSIGNAL); /* where it fails the server is gone, as the next receive_ctl() finds */
 }
 
 /* One message, and the file descriptor that came with it (-1: none); false where the server is gone. */
