@@ -26,6 +26,8 @@ COMMANDS = {
     "trace": ("hexnpu.cli.trace", "trace"),
     "build": ("hexnpu.cli.build", "build"),
     "smoke": ("hexnpu.cli.smoke", "smoke"),
+    "doctor": ("hexnpu.cli.doctor", "doctor"),
+    "devices": ("hexnpu.cli.devices", "devices"),
 }
 
 

@@ -55,16 +55,9 @@ def engine() -> str:
 
 
 def check(engine: str, image: str) -> None:
-    """Raises EngineNotRunning where the daemon does not answer; pulls an image that is not here, or raises ImageMissing."""
-    code, words = ask(
-        [engine, "version", "--format", "{{.Server.Version}}"] if engine == "docker" else [engine, "info"]
-    )
-    if code:
-        raise EngineNotRunning(
-            f"{engine} does not answer ({words or f'exit code {code}'}): start its daemon, see that you may use it "
-            "(group docker), or build with --no-docker"
-        )
-    if ask([engine, "image", "inspect", "--format", "{{.Id}}", image])[0] == 0:
+    """Pulls an image that is not here. Raises EngineNotRunning where the daemon does not answer, or ImageMissing."""
+    check_daemon(engine)
+    if has_image(engine, image):
         return
     try:
         run_echoed([engine, "pull", "--platform", PLATFORM, image])
@@ -73,6 +66,21 @@ def check(engine: str, image: str) -> None:
             f"the image {image} is not here and cannot be pulled: check the network, --toolchain-url and "
             "--toolchain-version, or build with --no-docker"
         ) from None
+
+
+def check_daemon(engine: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+    """Raises EngineNotRunning."""
+    question = ["version", "--format", "{{.Server.Version}}"] if engine == "docker" else ["info"]
+    code, words = ask([engine, *question], timeout_s)
+    if code:
+        raise EngineNotRunning(
+            f"{engine} does not answer ({words or f'exit code {code}'}): start its daemon, see that you may use it "
+            "(group docker), or build with --no-docker"
+        )
+
+
+def has_image(engine: str, image: str) -> bool:
+    return ask([engine, "image", "inspect", "--format", "{{.Id}}", image])[0] == 0
 
 
 def ask(command: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> tuple[int, str]:

@@ -73,23 +73,30 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def script(preset: str, word: str, jobs: int) -> str:
-    return f"cmake --preset {preset} -B build-{word} && cmake --build build-{word} -j {jobs} && cmake --install build-{word} --prefix pkg-{word}"
+    steps = f"cmake --preset {preset} -B build-{word}", f"cmake --build build-{word} -j {jobs}"
+    return " && ".join((*steps, f"cmake --install build-{word} --prefix pkg-{word}"))
+
+
+VENDOR = "ghcr.io/snapdragon-toolchain"
 
 
 @pytest.mark.parametrize(
     ("flags", "image", "preset", "word"),
     [
-        ([], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "arm64-android-snapdragon-release", "android"),
-        (["--target", "adb:SER"], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "arm64-android-snapdragon-release", "adb"),
-        (["--target", "lnx", "--debug"], "ghcr.io/snapdragon-toolchain/arm64-linux:v0.7", "arm64-linux-snapdragon-debug", "lnx-dbg"),
-        (["--target", "ubuntu:me@box"], "ghcr.io/snapdragon-toolchain/arm64-linux:v0.7", "arm64-linux-snapdragon-release", "ubuntu"),
-        (["--preset", "odd-debug"], "ghcr.io/snapdragon-toolchain/arm64-android:v0.7", "odd-debug", "android-dbg"),
-        (["--toolchain-url", "here/", "--toolchain-version", "v9"], "here/arm64-android:v9", "arm64-android-snapdragon-release", "android"),
+        ("", f"{VENDOR}/arm64-android:v0.7", "arm64-android-snapdragon-release", "android"),
+        ("--target adb:SER", f"{VENDOR}/arm64-android:v0.7", "arm64-android-snapdragon-release", "adb"),
+        ("--target lnx --debug", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-debug", "lnx-dbg"),
+        ("--target ubuntu:me@box", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-release", "ubuntu"),
+        ("--preset odd-debug", f"{VENDOR}/arm64-android:v0.7", "odd-debug", "android-dbg"),
+        (
+            "--toolchain-url here/ --toolchain-version v9",
+            "here/arm64-android:v9", "arm64-android-snapdragon-release", "android",
+        ),
     ],
 )  # fmt: skip
-def test_container_command(machine: Machine, flags: list[str], image: str, preset: str, word: str) -> None:
+def test_container_command(machine: Machine, flags: str, image: str, preset: str, word: str) -> None:
     machine.install("docker")
-    result = machine.build("-j", "3", *flags)
+    result = machine.build("-j", "3", *flags.split())
     assert result.returncode == 0, result.stderr
     version, inspect, run = machine.calls()
     assert version == ["version", "--format", "{{.Server.Version}}"]

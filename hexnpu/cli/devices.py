@@ -1,0 +1,19 @@
+"""`hexnpu devices`: what programs could be pushed to."""
+
+from __future__ import annotations
+
+
+def devices() -> None:
+    """List ADB devices and the SSH hosts of ~/.ssh/config, with model, SoC and Hexagon arch where they tell."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from hexnpu.deploy.inventory import inventory
+
+    table = Table("target", "model", "SoC", "Hexagon", "state", box=None, header_style="bold", pad_edge=False)
+    for found in inventory():
+        arch = f"v{found.arch}" if found.arch else ""
+        table.add_row(Text(found.target), Text(found.model), Text(found.soc), arch, Text(found.state))
+    console = Console()
+    console.print(table, soft_wrap=not console.is_terminal)
