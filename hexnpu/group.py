@@ -110,9 +110,9 @@ class Group:
         self.name = ", ".join(s.name for s in self.sessions)
         self.stats = Stats()
         n = len(self.sessions)
-        self._fences = connection.alloc(self.sessions[0].number, n * wire.FENCE_BYTES)
-        self._places = [
-            Placed(FENCE_DESC, self._fences, r * wire.FENCE_BYTES, wire.TENSOR_FENCE) for r in range(n)
+        memory = connection.alloc(self.sessions[0].number, n * wire.FENCE_BYTES)
+        self.fences = [
+            Placed(FENCE_DESC, memory, r * wire.FENCE_BYTES, wire.TENSOR_FENCE) for r in range(n)
         ]
         self._sequence = first_sequence
         self._refreshed = first_sequence
@@ -146,7 +146,7 @@ class Group:
             raise UsageError(f"the graph has no input {min(unknown)!r}; its inputs are {known}")
         for rank in compiled.ranks:
             rank.load({p.name: inputs[p.name] for p in rank.inputs if p.name in inputs})
-        self._run_ranks(compiled)
+        self.run_steps([c.steps for c in compiled.ranks], compiled.n_sequences)
         self.stats.count(*compiled.ranks)
         return {name: array for rank in compiled.ranks for name, array in rank.results().items()}
 
@@ -156,7 +156,7 @@ class Group:
             raise UsageError(f"the graph is for {graph.n_ranks} ranks, the group has {len(self.sessions)}")
         known: CompiledGroup | None = graph.compiled.get(id(self))
         if known is None or known.size != graph.size:
-            known = graph.compiled[id(self)] = CompiledGroup(self.sessions, self._places, graph)
+            known = graph.compiled[id(self)] = CompiledGroup(self.sessions, self.fences, graph)
             self._graphs.add(graph)
         return known
 
@@ -192,11 +192,12 @@ class Group:
 
     # Running
 
-    def _run_ranks(self, compiled: CompiledGroup) -> None:
-        base = self._take_sequences(compiled.n_sequences)
+    def run_steps(self, steps: Sequence[Sequence[Batch | HostStep]], n_sequences: int) -> None:
+        """Runs each rank's steps in turn, all ranks at once. Their fences take `n_sequences` numbers. Raises GroupLost."""
+        base = self._take_sequences(n_sequences)
         flying: dict[int, _Walk] = {}
         faults: list[tuple[int | None, HexnpuError]] = []
-        walks = [_Walk(r, s, iter(c.steps)) for r, (s, c) in enumerate(zip(self.sessions, compiled.ranks, strict=True))]
+        walks = [_Walk(r, s, iter(mine)) for r, (s, mine) in enumerate(zip(self.sessions, steps, strict=True))]
         try:
             for walk in walks:
                 tag = walk.advance(base)
@@ -228,7 +229,8 @@ class Group:
 
     def _write_fence(self, rank: int, sequence: int, status: wire.Status) -> None:
         word = (sequence & 0xFFFFFFFF) | int(status) << 32
-        self._fences.write(rank * wire.FENCE_BYTES, np.array([word], np.uint64).view(np.uint8))
+        fence = self.fences[rank]
+        fence.buffer.write(fence.offset, np.array([word], np.uint64).view(np.uint8))
 
     def _take_sequences(self, n: int) -> int:
         """`n` numbers of the fence sequence; the first of them."""
