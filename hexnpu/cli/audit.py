@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hexnpu.cli import profiler
+
 
 def audit(
     log: Annotated[str, typer.Argument(help="a verbose log (also .gz, .zst), or - for stdin")],
@@ -18,6 +20,5 @@ def audit(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write to this file, not to stdout")] = None,
 ) -> None:
     """Which ops the NPU took and refused, where the scheduler put them, and which kernels ran."""
-    from hexnpu.profile import run
-
+    run = profiler.load()
     run.audit(run.AuditArguments(log, tuple(require or ()), top, format, output))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hexnpu.cli import profiler
+
 
 def compare(
     a: Annotated[str, typer.Argument(help="the log (or exported folder) to compare with")],
@@ -23,8 +25,7 @@ def compare(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write to this file, not to stdout")] = None,
 ) -> None:
     """What became slower or faster from A to B, regressions first, with an estimate of the noise."""
-    from hexnpu.profile import run
-
+    run = profiler.load()
     arguments = run.CompareArguments(a, b, by, fail_above, filter, device, phase, skip_batches, top)
     arguments.width, arguments.format, arguments.output = tuple(width or ()), format, output
     run.compare(arguments)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hexnpu.cli import profiler
+
 
 def profile(
     log: Annotated[str, typer.Argument(help="a log (also .gz, .zst), a folder written by --export, or - for stdin")],
@@ -30,8 +32,7 @@ def profile(
     export: Annotated[Path | None, typer.Option(help="write ops, events and batches as Parquet to this folder")] = None,
 ) -> None:
     """Where the time of a run went, from a llama.cpp or hexnpu log."""
-    from hexnpu.profile import run
-
+    run = profiler.load()
     arguments = run.ProfileArguments(log, by, sort, top, filter, device, phase, head, tail, skip_batches)
     arguments.width = tuple(width or ())
     arguments.pmu_index, arguments.pmu_name = tuple(pmu_index or ()), tuple(pmu_name or ())

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hexnpu.cli import profiler
+
 
 def trace(
     log: Annotated[str, typer.Argument(help="a log (also .gz, .zst), a folder written by --export, or - for stdin")],
@@ -21,6 +23,5 @@ def trace(
     batches: Annotated[str | None, typer.Option(help="FIRST:END, a range of each device's batches")] = None,
 ) -> None:
     """Batches, ops and thread events on one time axis, for ui.perfetto.dev."""
-    from hexnpu.profile import run
-
+    run = profiler.load()
     run.trace(run.TraceArguments(log, output, chrome, filter, device, phase, head, tail, skip_batches, batches))

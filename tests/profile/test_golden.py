@@ -77,8 +77,8 @@ def test_full_buffer_is_reported() -> None:
 def test_unreadable_lines_are_reported_with_their_first_line() -> None:
     found = notes(build(read_log(str(GOLDEN / "unreadable.log"))))
     assert found[:3] == [
-        "2 trace-evt lines not readable, the first at line 4",
-        "2 profile-op lines not readable, the first at line 5",
+        "3 trace-evt lines not readable, the first at line 4",
+        "3 profile-op lines not readable, the first at line 5",
         "1 profile-batch line not readable, the first at line 8",
     ]
 

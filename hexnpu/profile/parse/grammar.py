@@ -251,13 +251,16 @@ def _g0_record(match: re.Match[bytes], names: list[bytes], dims: list[bytes]) ->
 
 
 def _marks(line: bytes) -> list[tuple[int, bytes]]:
-    """(position, kind) of what begins a record, in order."""
+    """(position, kind) of what begins a record, in order; the line may end inside the kind's name."""
     found = []
+    torn = b"ggml-hex" in line
     for family in (b"profile-", b"trace-"):
         at = line.find(family)
         while at >= 0:
             for kind in _KINDS:
-                if line.startswith(kind, at) and line[at + len(kind) : at + len(kind) + 1] in (b" ", b"\t"):
+                after = line[at + len(kind) : at + len(kind) + 1]
+                whole = line.startswith(kind, at) and after in (b" ", b"\t", b"")
+                if whole or (torn and kind.startswith(line[at:].rstrip())):
                     found.append((at, kind))
                     break
             at = line.find(family, at + len(family))
