@@ -119,8 +119,8 @@ struct server {
     const char *listen_name;
     int listen_fd;
     bool listen_is_unix;
-    bool
-        sessions_are_threads; /* HEXNPU_EMU_SESSIONS=threads: so ThreadSanitizer sees what the ranks of a group share */
+    /* HEXNPU_EMU_SESSIONS=threads: so ThreadSanitizer sees what the ranks of a group share */
+    bool sessions_are_threads;
 };
 
 extern struct server server;
