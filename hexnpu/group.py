@@ -27,7 +27,7 @@ from hexnpu.store import MemoryUse
 from hexnpu.transport import Connection
 
 # What a rank may take beyond the fence time-out to say that it gave up.
-GRACE_S = 5.0
+GRACE_S = 3.0
 # Before a fence that no run has used for so long could seem to be ahead, all of them are set anew.
 REFRESH = 1 << 30
 # How the kernel says that the fault is another rank's (runtime/fences.c).
