@@ -1,7 +1,7 @@
 """What a package holds and what was pushed: paths, sizes, modes and sha256 sums.
 
 The manifest is kept on the target as `.hexnpu/manifest.json`. Sums of files here are kept as well (in the cache folder,
-by size, time and inode), so that a push of nothing new reads no file.
+by size, inode and times), so that a push of nothing new reads no file.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class PackageFile:
     size: int
     mode: int
     mtime: int
-    # What tells a changed file: size, time in ns, inode.
-    stamp: tuple[int, int, int]
+    # What tells a changed file: size, inode, times of the last change of contents and of anything, in ns.
+    stamp: tuple[int, int, int, int]
     link: str | None = None
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
@@ -109,7 +109,7 @@ def _package_file(path: str, source: Path, info: os.stat_result) -> PackageFile:
     if os.name == "nt" and link is None:
         mode = executable_mode(source)
     mtime = min(max(int(info.st_mtime), 0), _MAX_TIME)
-    stamp = (info.st_size, info.st_mtime_ns, info.st_ino)
+    stamp = (info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
     return PackageFile(path, source, info.st_size if link is None else len(os.fsencode(link)), mode, mtime, stamp, link)
 
 
@@ -164,16 +164,16 @@ class Digests:
         """The sum, where it can be had without reading the file."""
         for sums in (self._new, self._old):
             found = sums.get(file.path)
-            if found and tuple(found[:3]) == file.stamp:
+            if found and tuple(found[:4]) == file.stamp:
                 self._new[file.path] = found
-                return str(found[3])
+                return str(found[4])
         return None
 
     def of(self, file: PackageFile) -> str:
         return self.known(file) or self.keep(file, file.digest())
 
     def keep(self, file: PackageFile, digest: str) -> str:
-        if time.time_ns() - file.stamp[1] > _RACY_NS:
+        if time.time_ns() - max(file.stamp[2:]) > _RACY_NS:
             self._new[file.path] = [*file.stamp, digest]
         return digest
 

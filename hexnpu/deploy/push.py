@@ -75,7 +75,7 @@ def push(device: Device, root: Path, directory: str, *, dry_run: bool = False, w
     """Raises the errors of hexnpu.deploy.errors; then nothing under its real name is half-written."""
     directory = directory.rstrip("/") or "/"
     package = read_package(root)
-    names = sorted({file.path.partition("/")[0] for file in package.files})
+    names = sorted({path.partition("/")[0] for path in (*package.folders, *(file.path for file in package.files))})
     with Digests(root) as digests:
         state = survey(device, directory, names)
         if not dry_run and any(path.startswith(f"{REST}/") for path in state.files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 import threading
 from collections.abc import Callable, Iterable
@@ -118,6 +119,11 @@ class SshDevice(PosixDevice):
             errors = b"".join(piece[1] for piece in iter(process.read, None))
             if process.exit_code() != 0:
                 raise _upload_error(self.name, directory, decode(errors))
+        except BaseException:
+            # It must not go on writing what it has already read while the next push looks.
+            with contextlib.suppress(DeployError):
+                process.kill()
+            raise
         finally:
             process.close()
 

@@ -29,10 +29,12 @@ else
 fi
 if [ -w . ]; then echo writable; else echo "read-only $d"; fi
 df -Pk . 2>/dev/null | tail -n 1
-cat {STATE_DIR}/manifest.json 2>/dev/null || echo
-cat {STATE_DIR}/next.json 2>/dev/null || echo
+cat {STATE_DIR}/manifest.json 2>/dev/null
+printf '\\n///\\n'
+cat {STATE_DIR}/next.json 2>/dev/null
+printf '\\n///\\n'
 find -H "$@" ./{STATE_DIR} -exec stat -c '%f %s %Y %n//' {{}} + 2>/dev/null
-echo ///
+printf '\\n///\\n'
 if [ -d {STATE_DIR}/incoming ]; then
     find {STATE_DIR}/incoming -type f -exec sha256sum {{}} + 2>/dev/null
 fi
@@ -91,8 +93,8 @@ def _mib(n_bytes: int) -> str:
 def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
     """`names`: what to look for in `directory`; folders with all that is in them."""
     output = device.checked_shell(directory, _SCRIPT, directory, *(f"./{name}" for name in names), timeout_s=300)
-    present, writable, free, manifest, unfinished, rest = output.split(b"\n", 5)
-    listing, _, sums = rest.rpartition(b"///\n")
+    present, writable, free, rest = output.split(b"\n", 3)
+    manifest, unfinished, listing, sums = rest.split(b"\n///\n", 3)
     return Survey(
         present=present == b"present",
         unwritable=decode(writable.partition(b" ")[2]) if writable.startswith(b"read-only") else None,
@@ -111,7 +113,7 @@ def _free(line: bytes) -> int | None:
 
 
 def _records(listing: bytes) -> Iterable[tuple[str, RemoteFile]]:
-    for record in listing.split(b"//\n"):
+    for record in (listing + b"\n").split(b"//\n"):
         if found := _RECORD.fullmatch(record):
             mode, size, mtime, path = int(found[1], 16), int(found[2]), int(found[3]), decode(found[4])
             yield path.removeprefix("./"), RemoteFile(mode, size, mtime)

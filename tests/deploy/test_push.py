@@ -1,0 +1,328 @@
+"""Push over every transport: what arrives, what travels, what an interruption leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hexnpu.deploy import push as push_module
+from hexnpu.deploy.device import open_device
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
+from hexnpu.deploy.manifest import Manifest, executable_mode
+from hexnpu.deploy.push import Report, Watcher, push
+from hexnpu.deploy.survey import Survey
+from hexnpu.deploy.targets import parse_target
+from tests.deploy.sshd import Sshd
+
+Push = Callable[..., Report]
+# Older than what counts as just written, so that sums are remembered.
+LONG_AGO = 1_600_000_000
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    root = tmp_path / "pkg"
+    write(root / "bin/tool", b"\x7fELF tool", 0o755)
+    write(root / "bin/script", b"#!/bin/sh\n", 0o750)
+    write(root / "lib/it's a $lib; x", b"lib", 0o644)
+    write(root / "lib/new\nline", b"newline", 0o640)
+    write(root / "lib/\udcffbytes", b"not utf-8", 0o600)
+    write(root / "lib/-rf", b"dash", 0o644)
+    write(root / "big", os.urandom(3 << 20), 0o444)
+    write(root / "empty", b"", 0o644)
+    (root / "lib/libx.so").symlink_to("it's a $lib; x")
+    (root / "bin/up").symlink_to("../lib")
+    (root / "nothing in here").mkdir()
+    return root
+
+
+def write(path: Path, data: bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    path.chmod(mode)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+@pytest.fixture
+def pushed(transport: str | None, tmp_path: Path) -> Iterator[Push]:
+    def run(root: Path, directory: str | None = None, watcher: Watcher | None = None, dry_run: bool = False) -> Report:
+        with open_device(parse_target(transport)) as device:
+            to = directory or f"{tmp_path}/to"
+            return push(device, root, to, dry_run=dry_run, watcher=watcher or Watcher())
+
+    yield run
+
+
+def tree(root: Path) -> dict[str, object]:
+    """Everything in a folder but push's own state."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if name.startswith(".hexnpu"):
+            continue
+        if path.is_symlink():
+            found[name] = os.readlink(path)  # noqa: PTH115
+        elif path.is_dir():
+            found[name] = "folder"
+        else:
+            found[name] = (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+    return found
+
+
+def test_first_push_and_nothing_new(pushed: Push, package: Path, tmp_path: Path) -> None:
+    report = pushed(package)
+    assert tree(tmp_path / "to") == tree(package)
+    assert len(report.sent) == 10
+    assert [path.name for path in (tmp_path / "to/.hexnpu").iterdir()] == ["manifest.json"]
+    before = (tmp_path / "to/.hexnpu/manifest.json").stat().st_ino
+    report = pushed(package)
+    assert (report.sent, report.removed, report.unchanged) == ((), (), 10)
+    assert (tmp_path / "to/.hexnpu/manifest.json").stat().st_ino == before
+
+
+def test_only_changes_travel(pushed: Push, package: Path, tmp_path: Path) -> None:
+    pushed(package)
+    (tmp_path / "to/mine").write_text("nobody pushed this")
+    (tmp_path / "to/lib/mine too").write_text("nor this")
+    write(package / "bin/tool", b"\x7fELF TOOL", 0o755)  # same size, same time
+    (package / "lib/-rf").unlink()
+    (package / "lib/libx.so").unlink()
+    (package / "lib/libx.so").symlink_to("-rf            ")
+    write(package / "bin/new", b"new")
+    os.utime(package / "big", (LONG_AGO + 5, LONG_AGO + 5))
+    report = pushed(package)
+    assert sorted(report.sent) == ["bin/new", "bin/tool", "lib/libx.so"]
+    assert report.removed == ("lib/-rf",)
+    expected = tree(package) | {"mine": (b"nobody pushed this", 0o644), "lib/mine too": (b"nor this", 0o644)}
+    assert tree(tmp_path / "to") == expected
+
+
+def test_a_mode_alone(pushed: Push, package: Path, tmp_path: Path) -> None:
+    pushed(package)
+    (package / "empty").chmod(0o755)
+    assert pushed(package).sent == ()
+    assert stat.S_IMODE((tmp_path / "to/empty").stat().st_mode) == 0o755
+    assert json.loads((tmp_path / "to/.hexnpu/manifest.json").read_bytes())["files"]["empty"]["mode"] == 0o755
+
+
+def test_folders_and_files_change_places(pushed: Push, package: Path, tmp_path: Path) -> None:
+    pushed(package)
+    for path in (package / "lib").iterdir():
+        path.unlink()
+    (package / "lib").rmdir()
+    write(package / "lib", b"now a file")
+    (package / "empty").unlink()
+    write(package / "empty/inside", b"now a folder")
+    pushed(package)
+    assert tree(tmp_path / "to") == tree(package)
+
+
+def test_damage_on_the_target_is_mended(pushed: Push, package: Path, tmp_path: Path) -> None:
+    pushed(package)
+    to = tmp_path / "to"
+    (to / "bin/tool").unlink()
+    (to / "bin/script").write_bytes(b"#!/bin/ls\n")
+    (to / "lib/libx.so").unlink()
+    report = pushed(package)
+    assert sorted(report.sent) == ["bin/script", "bin/tool", "lib/libx.so"]
+    assert tree(to) == tree(package)
+
+
+def test_a_lost_manifest_sends_nothing_again(pushed: Push, package: Path, tmp_path: Path) -> None:
+    """Files of the right size are compared by their sums on the target (all but a name that sha256sum escapes)."""
+    pushed(package)
+    (tmp_path / "to/.hexnpu/manifest.json").write_text("{broken")
+    report = pushed(package)
+    assert set(report.sent) <= {"lib/new\nline", "lib/libx.so", "bin/up"}
+    assert pushed(package).sent == ()
+    assert tree(tmp_path / "to") == tree(package)
+
+
+def test_dry_run_changes_nothing(pushed: Push, package: Path, tmp_path: Path) -> None:
+    report = pushed(package, dry_run=True)
+    assert len(report.sent) == 10
+    assert not (tmp_path / "to").exists()
+
+
+class Interrupts(Watcher):
+    """Ctrl-C after so many bytes."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def bytes(self, n_bytes: int) -> None:
+        self.left -= n_bytes
+        if self.left <= 0:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_push_goes_on(pushed: Push, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    for n in range(8):
+        write(root / f"f{n}", os.urandom(1 << 20))
+    write(root / "z", os.urandom(24 << 20))
+    write(tmp_path / "to/z", b"former")
+    with pytest.raises(KeyboardInterrupt):
+        pushed(root, watcher=Interrupts(20 << 20))
+    assert tree(tmp_path / "to") == {"z": (b"former", 0o644)}
+    report = pushed(root)
+    assert tree(tmp_path / "to") == tree(root)
+    # z was under way: less than all of it travels again, and of the others at most what was in the pipes.
+    assert report.sent[-1] == "z"
+    assert report.sent_bytes < 32 << 20
+    assert len(report.sent) < 9
+    assert pushed(root).sent == ()
+
+
+def test_a_changed_file_is_not_resumed(pushed: Push, tmp_path: Path) -> None:
+    """The beginning that arrived is of other content."""
+    root = tmp_path / "pkg"
+    write(root / "z", os.urandom(16 << 20))
+    with pytest.raises(KeyboardInterrupt):
+        pushed(root, watcher=Interrupts(8 << 20))
+    write(root / "z", os.urandom(17 << 20))
+    assert pushed(root).sent_bytes == 17 << 20
+    assert tree(tmp_path / "to") == tree(root)
+
+
+def test_an_interruption_among_the_renames(
+    pushed: Push, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All has arrived, some of it under its name; nothing travels again, and the next push knows what is its own."""
+    script = push_module._commit_script
+
+    def stops(*arguments: object) -> str:
+        lines = script(*arguments).split("\n")  # type: ignore[arg-type]
+        first = next(n for n, line in enumerate(lines) if line.startswith("mv -f .hexnpu/incoming/"))
+        return "\n".join([*lines[: first + 1], "echo stopped >&2", "exit 1"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(push_module, "_commit_script", stops)
+        with pytest.raises(DeployError, match="stopped"):
+            pushed(package)
+    assert tree(tmp_path / "to").items() <= tree(package).items()
+    report = pushed(package)
+    assert report.sent_bytes < 100
+    assert tree(tmp_path / "to") == tree(package)
+
+
+def test_removal_knows_an_unfinished_push(
+    pushed: Push, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(push_module, "_commit_script", _without_the_end(push_module._commit_script))
+        with pytest.raises(DeployError):
+            pushed(package)
+    (package / "empty").unlink()
+    assert "empty" in pushed(package).removed
+    assert tree(tmp_path / "to") == tree(package)
+
+
+def _without_the_end(script: Callable[..., str]) -> Callable[..., str]:
+    return lambda *arguments: script(*arguments).partition("mv -f .hexnpu/manifest.new")[0] + "exit 1\n"
+
+
+def test_a_file_that_changes_meanwhile(pushed: Push, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    write(root / "a", bytes(1000))
+
+    class Grows(Watcher):
+        def file(self, path: str) -> None:
+            (root / path).write_bytes(bytes(1001))
+
+    with pytest.raises(DeployError, match="changed while"):
+        pushed(root, watcher=Grows())
+    assert tree(tmp_path / "to") == {}
+
+
+def test_odd_target_directories(pushed: Push, package: Path, tmp_path: Path) -> None:
+    to = f"{tmp_path}/it's a $(dir); \\x/"
+    pushed(package, to)
+    assert tree(Path(to)) == tree(package)
+
+
+def test_a_target_directory_in_the_home(transport: str | None, package: Path, tmp_path: Path) -> None:
+    name = f"hexnpu-test-{os.getpid()}"
+    with open_device(parse_target(transport)) as device:
+        home = Path(device.shell('printf %s "$HOME"').stdout.decode())
+        try:
+            push(device, package, f"~/{name}/x y", watcher=Watcher())
+            assert tree(home / name / "x y") == tree(package)
+        finally:
+            device.shell(f'rm -rf "$HOME/{name}"')
+
+
+def test_a_file_where_the_directory_should_be(pushed: Push, package: Path, tmp_path: Path) -> None:
+    (tmp_path / "to").write_text("a file")
+    with pytest.raises(DeployError, match="not a folder"):
+        pushed(package)
+    assert (tmp_path / "to").read_text() == "a file"
+
+
+def test_many_files_with_long_names(pushed: Push, tmp_path: Path) -> None:
+    """More than one command line of them."""
+    root = tmp_path / "pkg"
+    for n in range(1000):
+        write(root / f"{n % 3}" / ("n" * 150 + str(n)), b"x", 0o644 if n % 2 else 0o755)
+    pushed(root)
+    assert tree(tmp_path / "to") == tree(root)
+    assert pushed(root).unchanged == 1000
+
+
+def test_server_killed_in_the_middle(sshd: Sshd, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    write(root / "z", os.urandom(32 << 20))
+
+    class Kills(Watcher):
+        def bytes(self, n_bytes: int) -> None:
+            sshd.kill_connections()
+
+    with open_device(parse_target(sshd.target)) as device, pytest.raises(ConnectionLost):
+        push(device, root, f"{tmp_path}/to", watcher=Kills())
+    assert tree(tmp_path / "to") == {}
+    with open_device(parse_target(sshd.target)) as device:
+        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+    assert tree(tmp_path / "to") == tree(root)
+
+
+def test_what_cannot_be_written_is_told_before_anything_is() -> None:
+    state = Survey(True, None, 1000, Manifest(), Manifest())
+    state.require("t", 1000)
+    with pytest.raises(NoSpace, match="needs"):
+        state.require("t", 1001)
+    with pytest.raises(TargetReadOnly, match="/mnt"):
+        Survey(True, "/mnt", None, Manifest(), Manifest()).require("t", 0)
+
+
+def test_execute_bit_of_a_package_from_windows(tmp_path: Path) -> None:
+    cases = {b"\x7fELF\x02": 0o755, b"#!/bin/sh\n": 0o755, b"text": 0o644, b"": 0o644}
+    for data, mode in cases.items():
+        (tmp_path / "f").write_bytes(data)
+        assert executable_mode(tmp_path / "f") == mode
+
+
+def test_a_package_with_something_odd(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with open_device(parse_target(None)) as device, pytest.raises(DeployError, match="neither a file"):
+        push(device, tmp_path, f"{tmp_path}/to", watcher=Watcher())
+
+
+@pytest.mark.slow
+def test_a_file_over_two_gib(sshd: Sshd, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    write(root / "model", b"head")
+    with (root / "model").open("r+b") as file:
+        file.seek((2 << 30) + 100)
+        file.write(b"tail")
+    with open_device(parse_target(sshd.target)) as device:
+        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+        assert (tmp_path / "to/model").stat().st_size == (2 << 30) + 104
+        with (tmp_path / "to/model").open("rb") as file:
+            file.seek(2 << 30)
+            assert file.read() == bytes(100) + b"tail"
+        assert push(device, root, f"{tmp_path}/to", watcher=Watcher()).unchanged == 1
