@@ -30,6 +30,7 @@ TILE_TYPES = frozenset(TILED.values())
 
 MAX_SEGMENT = 4096  # k per transfer of X
 GROUP = 128  # k that are quantized together
+OWN_ELEMENTS = 4096  # activations up to which each thread prepares its own copy
 BLOCK_COLS = 64  # columns per block of results
 STEP_BYTES = 16 << 10  # weights per transfer, where one unit is smaller
 
@@ -172,7 +173,8 @@ def _candidates(op: _Op, device: Device) -> Iterator[Plan]:
 
 def _layout(op: _Op, n_threads: int, depth: int, per_step: int, chunk: int) -> Plan:
     segment = min(_up(op.k, GROUP), MAX_SEGMENT)
-    if chunk < n_threads:
+    own = op.k * chunk <= OWN_ELEMENTS
+    if chunk < n_threads and not own:
         segment = min(segment, _up(-(-op.k * chunk // n_threads), GROUP))
     scales = _up(segment // TILE * 4, 128)
     record = segment + 2 * scales + 128 if op.tiled else segment * 4
@@ -182,7 +184,7 @@ def _layout(op: _Op, n_threads: int, depth: int, per_step: int, chunk: int) -> P
     result = Plan(
         TILED_KERNEL if op.tiled else FLAT, name, n_threads, per_step, (chunk, block_cols, segment, depth)
     )  # fmt: skip
-    result.shared(chunk * -(-op.k // segment) * (record + MARK))
+    (result.per_thread if own else result.shared)(chunk * -(-op.k // segment) * (record + MARK))
     result.per_thread(2 * 4 * segment + scales)
     result.per_thread(depth * per_step * op.unit_bytes)
     result.per_thread(depth * block_cols * pitch)

@@ -22,7 +22,7 @@ static inline HVX_Vector mm_sum8_sf(const HVX_Vector *v) {
     return hvx_add_sf(sum, Q6_V_vror_VR(sum, 32));
 }
 
-/* One vector of k of n_rows rows times n_cols columns; n_rows * n_cols = 8. `keep`: the bytes of a row's last vector. */
+/* One vector of k of n_rows rows times n_cols columns; n_rows * n_cols = 8. `keep`: bytes of it that belong to the row. */
 MM_INLINE void mm_flat_step(const struct mm *mm, uint32_t type, uint32_t n_rows, uint32_t n_cols, HVX_Vector *acc,
                             const uint8_t *w, const uint8_t *x, uint32_t keep) {
     for (uint32_t r = 0; r < n_rows; r++) {
@@ -39,13 +39,14 @@ MM_INLINE void mm_flat_step(const struct mm *mm, uint32_t type, uint32_t n_rows,
     }
 }
 
-MM_INLINE HVX_Vector mm_flat_dots(const struct mm *mm, uint32_t type, uint32_t n_rows, uint32_t n_cols, const uint8_t *w,
-                                  const uint8_t *x) {
+MM_INLINE HVX_Vector mm_flat_dots(const struct mm *mm, uint32_t type, uint32_t n_rows, uint32_t n_cols,
+                                  const uint8_t *w, const uint8_t *x) {
     HVX_Vector acc[8];
     for (uint32_t i = 0; i < 8; i++) {
         acc[i] = Q6_V_vzero();
     }
-    uint32_t n_whole = mm->w_row / HVX_BYTES, rest = mm->w_row % HVX_BYTES, step = type == HTP_F16 ? 2 * HVX_BYTES : HVX_BYTES;
+    uint32_t n_whole = mm->w_row / HVX_BYTES, rest = mm->w_row % HVX_BYTES;
+    uint32_t step = type == HTP_F16 ? 2 * HVX_BYTES : HVX_BYTES;
     for (uint32_t i = 0; i < n_whole; i++, w += HVX_BYTES, x += step) {
         mm_flat_step(mm, type, n_rows, n_cols, acc, w, x, HVX_BYTES);
     }
@@ -56,7 +57,8 @@ MM_INLINE HVX_Vector mm_flat_dots(const struct mm *mm, uint32_t type, uint32_t n
 }
 
 /* Stores 32 lanes of which the first ones count: what lies behind is overwritten next, or is slack. */
-static inline void mm_flat_store(const struct mm *mm, uint8_t *out, HVX_Vector v, const uint8_t *add, const uint8_t *act) {
+static inline void mm_flat_store(const struct mm *mm, uint8_t *out, HVX_Vector v, const uint8_t *add,
+                                 const uint8_t *act) {
     hvx_storeu(out, mm_with_mark(mm, act, add ? hvx_add_sf(v, hvx_loadu(add)) : v));
 }
 
@@ -67,7 +69,7 @@ MM_INLINE void mm_flat_unit(const struct mm *mm, uint32_t type, const uint8_t *w
         const uint8_t *x = act + c * mm->act_pitch;
         for (uint32_t r = 0; r < MM_FLAT_ROWS; r += 2) {
             HVX_Vector v = mm_flat_dots(mm, type, 2, 4, w + r * mm->w_pitch, x); /* row r: lanes 0..3, r + 1: 4..7 */
-            HVX_VectorPair rows = Q6_W_vshuff_VVR(Q6_V_vror_VR(v, 16), v, -4);    /* both rows of column i: lanes 2i, 2i + 1 */
+            HVX_VectorPair rows = Q6_W_vshuff_VVR(Q6_V_vror_VR(v, 16), v, -4);   /* column i: lanes 2i, 2i + 1 */
             for (uint32_t i = 0; i < 4; i++) {
                 const uint8_t *a = add ? add + (c + i) * mm->add_pitch + r * 4 : NULL;
                 HVX_Vector pair = Q6_V_vror_VR(Q6_V_lo_W(rows), (int) (8 * i));
@@ -77,7 +79,8 @@ MM_INLINE void mm_flat_unit(const struct mm *mm, uint32_t type, const uint8_t *w
     }
     for (; c < n_cols; c++) {
         const uint8_t *x = act + c * mm->act_pitch;
-        mm_flat_store(mm, out + c * mm->out_pitch, mm_flat_dots(mm, type, 8, 1, w, x), add ? add + c * mm->add_pitch : NULL, x);
+        HVX_Vector v = mm_flat_dots(mm, type, 8, 1, w, x);
+        mm_flat_store(mm, out + c * mm->out_pitch, v, add ? add + c * mm->add_pitch : NULL, x);
     }
 }
 

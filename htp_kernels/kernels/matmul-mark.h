@@ -1,6 +1,6 @@
 /*
- * Infinity and NaN in a column of X must reach its results. IEEE arithmetic carries them there; qfloat (before v79) does
- * not, so there every K segment of a column is marked: a vector of NaN bits where it has any, of zeros where not.
+ * Infinity and NaN in a column of X must reach its results. IEEE arithmetic carries them there; qfloat (before v79)
+ * does not, so there every K segment of a column is marked: a vector of NaN bits where it has any, of zeros where not.
  */
 #pragma once
 

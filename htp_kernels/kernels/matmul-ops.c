@@ -33,7 +33,8 @@ static enum htp_status mm_tensors(struct htp_op *op, struct mm *mm) {
 
 static enum htp_status mm_check_weight(struct htp_op *op, const struct mm *mm, const struct htp_tensor *w) {
     if (w->type != mm->type || w->ne[0] != mm->k) {
-        return htp_bad(op, "src.type", "weights differ in type (%u, %u) or K (%u, %u)", mm->type, w->type, mm->k, w->ne[0]);
+        return htp_bad(op, "src.type", "weights differ in type (%u, %u) or K (%u, %u)", mm->type, w->type, mm->k,
+                       w->ne[0]);
     }
     if (mm->kernel == MM_FLAT) {
         uint32_t size = w->type == HTP_F32 ? 4 : w->type == HTP_F16 ? 2 : 0;
@@ -48,7 +49,8 @@ static enum htp_status mm_check_weight(struct htp_op *op, const struct mm *mm, c
     struct htp_tile_layout layout = htp_tile_layout(w->type, w->ne);
     for (uint32_t d = 0; d < HTP_MAX_DIMS; d++) {
         if (w->nb[d] != layout.nb[d]) {
-            return htp_bad(op, "src.nb", "nb[%u] is %u, tiles have %llu", d, w->nb[d], (unsigned long long) layout.nb[d]);
+            return htp_bad(op, "src.nb", "nb[%u] is %u, tiles have %llu", d, w->nb[d],
+                           (unsigned long long) layout.nb[d]);
         }
     }
     return w->size >= layout.end ? HTP_OK : htp_bad(op, "src.size", "is %u, the tiles take %llu bytes", w->size,
@@ -61,8 +63,8 @@ static enum htp_status mm_check_result(struct htp_op *op, const struct mm *mm, u
         return htp_unsupported(op, "dst.type", "results are contiguous F32 rows");
     }
     if (dst->ne[0] != w->ne[1] || dst->ne[1] != x->ne[1] || dst->ne[2] != x->ne[2] || dst->ne[3] != x->ne[3]) {
-        return htp_bad(op, "dst.ne", "is %u:%u:%u:%u, must be %u:%u:%u:%u", dst->ne[0], dst->ne[1], dst->ne[2], dst->ne[3],
-                       w->ne[1], x->ne[1], x->ne[2], x->ne[3]);
+        return htp_bad(op, "dst.ne", "is %u:%u:%u:%u, must be %u:%u:%u:%u", dst->ne[0], dst->ne[1], dst->ne[2],
+                       dst->ne[3], w->ne[1], x->ne[1], x->ne[2], x->ne[3]);
     }
     for (uint32_t j = 0; j < mm->n_w; j++) {
         if (dst->data == mm->w[j]->data) {
@@ -134,12 +136,14 @@ static enum htp_status mm_check_plan(struct htp_op *op, const struct mm *mm) {
     uint64_t elements = (uint64_t) mm->x->ne[1] * mm->x->ne[2];
     elements = elements > UINT32_MAX ? elements : elements * mm->x->ne[3];
     if (elements > UINT32_MAX || !mm->k || mm->k > (1u << 24) || mm->all_units > (1u << 26)) {
-        return htp_unsupported(op, "src.ne", "K = %u, %llu columns: out of range", mm->k, (unsigned long long) elements);
+        return htp_unsupported(op, "src.ne", "K = %u, %llu columns: out of range", mm->k,
+                               (unsigned long long) elements);
     }
     if (!mm->per_step || !mm->chunk || !mm->block_cols || !mm->segment || mm->segment % 128 || !mm->depth ||
-        mm->depth > MM_MAX_DEPTH || mm->per_step > limit || mm->chunk > limit || mm->block_cols > limit || mm->segment > limit) {
-        return htp_bad(op, "kernel_params", "per step %u, columns %u/%u, segment %u, depth %u: out of range", mm->per_step,
-                       mm->chunk, mm->block_cols, mm->segment, mm->depth);
+        mm->depth > MM_MAX_DEPTH || mm->per_step > limit || mm->chunk > limit || mm->block_cols > limit ||
+        mm->segment > limit) {
+        return htp_bad(op, "kernel_params", "per step %u, columns %u/%u, segment %u, depth %u: out of range",
+                       mm->per_step, mm->chunk, mm->block_cols, mm->segment, mm->depth);
     }
     uint64_t pitch = mm->out_pitch, depth = mm->depth; /* per_step is at most 2^20, unit_rows 32 */
     uint64_t unit = mm->unit_bytes; /* K is at most 2^24 */
@@ -198,8 +202,7 @@ struct mm_job {
     uint32_t i2, i3;             /* plane */
     uint32_t first_col, n_cols;  /* chunk */
     uint32_t first_unit, end_unit;
-    uint8_t *stage, *weight, *out, *addend; /* VTCM */
-    const uint8_t *act;
+    uint8_t *act, *stage, *weight, *out, *addend; /* VTCM */
 };
 
 /* One turn of the pipeline: n units of weight w (from `unit` on) times a block of columns. */
@@ -354,8 +357,9 @@ static void mm_stream(struct htp_op *op, const struct mm_job *job, struct mm_tur
 static void mm_push_item(const struct mm_job *job, uint32_t i, uint32_t slot) {
     const struct mm *mm = job->mm;
     uint32_t segment = i % mm->n_segments, n = hex_min(mm->segment, mm->k - segment * mm->segment);
-    const uint8_t *from = mm_plane(mm->x, job->i2, job->i3) + (size_t) (job->first_col + i / mm->n_segments) * mm->x->nb[1];
-    dma_push(job->dma, job->stage + slot * mm->segment * 4, from + (size_t) segment * mm->segment * 4, n * 4, n * 4, n * 4, 1);
+    const uint8_t *from = mm_plane(mm->x, job->i2, job->i3);
+    from += (size_t) (job->first_col + i / mm->n_segments) * mm->x->nb[1] + (size_t) segment * mm->segment * 4;
+    dma_push(job->dma, job->stage + slot * mm->segment * 4, from, n * 4, n * 4, n * 4, 1);
 }
 
 /* This thread's share of the chunk's activations. The weights' first transfers are pushed behind the last of X. */
@@ -373,7 +377,7 @@ static struct mm_turn mm_prepare_share(const struct mm_job *job, uint32_t thread
     for (uint32_t i = share.first; i < share.end; i++) {
         uint32_t slot = (i - share.first) % 2, segment = i % mm->n_segments;
         dma_pop(job->dma);
-        mm->prepare(mm, job->stage + slot * mm->segment * 4, (uint8_t *) job->act + (size_t) (i / mm->n_segments) * mm->act_pitch,
+        mm->prepare(mm, job->stage + slot * mm->segment * 4, job->act + (size_t) (i / mm->n_segments) * mm->act_pitch,
                     segment, hex_min(mm->segment, mm->k - segment * mm->segment), scratch);
         if (i + 2 < share.end) {
             mm_push_item(job, i + 2, slot);
@@ -383,6 +387,15 @@ static struct mm_turn mm_prepare_share(const struct mm_job *job, uint32_t thread
         }
     }
     return ahead;
+}
+
+/* Whether a result is written where X is still read by a thread that is late. */
+static bool mm_in_place(const struct mm *mm) {
+    bool found = false;
+    for (uint32_t i = 0; i < mm->n_w; i++) {
+        found = found || mm->dst[i]->data == mm->x->data;
+    }
+    return found;
 }
 
 static void mm_thread(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_threads) {
@@ -399,6 +412,8 @@ static void mm_thread(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_
         .addend = htp_vtcm(op, MM_R_ADDEND, thread),
         .act = htp_vtcm(op, MM_R_ACT, thread),
     };
+    /* Few activations: each thread has its own copy and prepares all of it, which costs less than to meet. */
+    bool shared = !(op->kparams[HTP_KP_REGIONS + 2 * MM_R_ACT] & HTP_REGION_PER_THREAD);
     uint32_t n_chunks = hex_ceil_div(mm->n_cols, mm->chunk);
     for (uint32_t i = 0; i < mm->n_planes * n_chunks; i++) {
         uint32_t plane = i / n_chunks;
@@ -406,14 +421,16 @@ static void mm_thread(struct htp_op *op, void *arg, uint32_t thread, uint32_t n_
         job.i3 = plane / mm->x->ne[2];
         job.first_col = i % n_chunks * mm->chunk;
         job.n_cols = hex_min(mm->chunk, mm->n_cols - job.first_col);
-        if (i) {
+        if (i && shared) {
             htp_barrier(op); /* all are done with the activations of the chunk before */
         }
         enum htp_trace_id id = mm->kernel == MM_FLAT ? HTP_TR_HVX_A_PREP : HTP_TR_HVX_A_QUANT;
         htp_trace_start(op, thread, id, i);
-        struct mm_turn ahead = mm_prepare_share(&job, thread, n_threads);
+        struct mm_turn ahead = mm_prepare_share(&job, shared ? thread : 0, shared ? n_threads : 1);
         htp_trace_stop(op, thread, id, i);
-        htp_barrier(op);
+        if (shared || mm_in_place(mm)) {
+            htp_barrier(op);
+        }
         mm_stream(op, &job, ahead, thread);
     }
 }

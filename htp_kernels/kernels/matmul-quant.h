@@ -95,8 +95,9 @@ static inline void mm_prepare_tiled(const struct mm *mm, uint8_t *stage, uint8_t
         hvx_store(scratch + v * HVX_BYTES, inverse);
     }
     for (uint32_t g = 0; g < n_groups; g++) {
-        HVX_Vector sum, q = mm_quantize_group(stage + g * MM_GROUP * HVX_BYTES, (const int32_t *) scratch + g * MM_GROUP, &sum);
-        hvx_store(record + g * HVX_BYTES, q);
+        const int32_t *inverse = (const int32_t *) scratch + g * MM_GROUP;
+        HVX_Vector sum;
+        hvx_store(record + g * HVX_BYTES, mm_quantize_group(stage + g * MM_GROUP * HVX_BYTES, inverse, &sum));
         hvx_storeu(sums + g * MM_GROUP * 4, sum);
     }
     for (uint32_t v = 0; v < n_vectors; v++) {

@@ -1,10 +1,11 @@
 /*
  * A matmul op as its kernels see it.
  *
- * dst[n, m] = sum over k of W[k, n] * X[k, m]. Weights are computed by units: a tile row (32 rows) of a repacked weight, 8 rows
- * of a flat one. A plane is one matrix product; where W is one matrix and X, dst and addend are dense, all planes are
- * columns of one. Per plane and chunk of columns, all threads bring the chunk's activations into VTCM (shared), then
- * each streams its share of the units of all weights, `per_step` at a time, and writes blocks of `block_cols` columns.
+ * dst[n, m] = sum over k of W[k, n] * X[k, m]. Weights are computed by units: a tile row (32 rows) of a repacked
+ * weight, 8 rows of a flat one. A plane is one matrix product; where W is one matrix and X, dst and addend are dense,
+ * all planes are columns of one. Per plane and chunk of columns, the threads bring the chunk's activations into VTCM,
+ * then each streams its share of the units of all weights, `per_step` at a time, and writes blocks of `block_cols`
+ * columns.
  */
 #pragma once
 
@@ -16,7 +17,7 @@
 enum mm_kernel { MM_FLAT = 1, MM_TILED = 2 };
 /* kernel_params.args; HTP_KP_BLOCK is per_step */
 enum mm_karg { MM_KARG_CHUNK, MM_KARG_BLOCK_COLS, MM_KARG_SEGMENT, MM_KARG_DEPTH };
-/* VTCM regions: activations shared, the others per thread */
+/* VTCM regions: activations shared or per thread, the others per thread */
 enum mm_region { MM_R_ACT, MM_R_STAGE, MM_R_WEIGHT, MM_R_OUT, MM_R_ADDEND };
 
 #define MM_MAX_DEPTH 8u
@@ -26,7 +27,8 @@ enum mm_region { MM_R_ACT, MM_R_STAGE, MM_R_WEIGHT, MM_R_OUT, MM_R_ADDEND };
 struct mm;
 
 /* One K segment of a column of X, `n` floats in VTCM, into the column's activations. */
-typedef void (*mm_prepare)(const struct mm *mm, uint8_t *stage, uint8_t *act, uint32_t segment, uint32_t n, uint8_t *scratch);
+typedef void (*mm_prepare)(const struct mm *mm, uint8_t *stage, uint8_t *act, uint32_t segment, uint32_t n,
+                           uint8_t *scratch);
 /* One unit times n_cols columns into `out`; `add` (NULL: nothing) is added. */
 typedef void (*mm_compute)(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols, uint8_t *out,
                            const uint8_t *add);

@@ -46,8 +46,8 @@ MM_INLINE void mm_tile_dots(uint32_t type, HVX_Vector *acc, uint32_t n_cols, con
 }
 
 /* `type` and `n_cols` are literals at every call, so that the sums stay in registers. */
-MM_INLINE void mm_tile_columns(const struct mm *mm, uint32_t type, uint32_t n_cols, const uint8_t *w, const uint8_t *act,
-                               uint8_t *out, const uint8_t *add) {
+MM_INLINE void mm_tile_columns(const struct mm *mm, uint32_t type, uint32_t n_cols, const uint8_t *w,
+                               const uint8_t *act, uint8_t *out, const uint8_t *add) {
     uint32_t pitch = mm->act_pitch, scales_bytes = mm_scales_bytes(mm->segment), tile_bytes = htp_tile_bytes(type);
     HVX_Vector sum[4];
     for (uint32_t c = 0; c < n_cols; c++) {
@@ -96,17 +96,17 @@ MM_INLINE void mm_tile_unit(const struct mm *mm, uint32_t type, const uint8_t *w
     }
 }
 
-static inline void mm_tile_q4_0(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols, uint8_t *out,
-                                const uint8_t *add) {
+static inline void mm_tile_q4_0(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols,
+                                uint8_t *out, const uint8_t *add) {
     mm_tile_unit(mm, HTP_TILE_Q4_0, w, act, n_cols, out, add);
 }
 
-static inline void mm_tile_q4_1(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols, uint8_t *out,
-                                const uint8_t *add) {
+static inline void mm_tile_q4_1(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols,
+                                uint8_t *out, const uint8_t *add) {
     mm_tile_unit(mm, HTP_TILE_Q4_1, w, act, n_cols, out, add);
 }
 
-static inline void mm_tile_q8_0(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols, uint8_t *out,
-                                const uint8_t *add) {
+static inline void mm_tile_q8_0(const struct mm *mm, const uint8_t *w, const uint8_t *act, uint32_t n_cols,
+                                uint8_t *out, const uint8_t *add) {
     mm_tile_unit(mm, HTP_TILE_Q8_0, w, act, n_cols, out, add);
 }
