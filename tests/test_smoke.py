@@ -97,7 +97,7 @@ def test_a_wrong_kernel_is_caught(tmp_path: Path) -> None:
     server = subprocess.Popen([program, "--listen", f"unix:{path}"], stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout and server.stdout.readline()
-        result = hexnpu_smoke("--target", f"unix:{path}", COLUMNS="200")
+        result = hexnpu_smoke("--target", f"unix:{path}")
     finally:
         server.terminate()
         server.wait()

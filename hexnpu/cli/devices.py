@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+WIDE = 1000
+
 
 def devices() -> None:
     """List ADB devices and the SSH hosts of ~/.ssh/config, with model, SoC and Hexagon arch where they tell."""
@@ -15,5 +19,5 @@ def devices() -> None:
     for found in inventory():
         arch = f"v{found.arch}" if found.arch else ""
         table.add_row(Text(found.target), Text(found.model), Text(found.soc), arch, Text(found.state))
-    console = Console()
-    console.print(table, soft_wrap=not console.is_terminal)
+    # A pipe has no width to fit into.
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)

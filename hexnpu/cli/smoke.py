@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+WIDE = 1000
 
 if TYPE_CHECKING:
     from hexnpu.smoke import Outcome
@@ -43,8 +46,8 @@ def _print_failures(failures: list[Outcome]) -> None:
     table = Table("op", "type", "columns", "kernel", "what is wrong", box=None, header_style="bold", pad_edge=False)
     for o in failures:
         table.add_row(o.op, o.type.lower(), str(o.columns or "all"), o.kernel, Text(o.error))
-    console = Console()
-    console.print(table, soft_wrap=not console.is_terminal)
+    # A pipe has no width to fit into.
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
 
 
 @contextmanager

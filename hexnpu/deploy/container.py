@@ -91,7 +91,7 @@ def ask(command: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> tuple[in
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 124, f"no answer for {timeout_s:.0f} s"
+        return 124, f"no answer for {timeout_s:g} s"
     except OSError as error:
         return 127, str(error.strerror)
     return result.returncode, (result.stderr.strip().splitlines() or [""])[-1]

@@ -36,9 +36,9 @@ def read_elf(read: Read) -> Elf | None:
     head = read(0, 64)
     if head[:4] != b"\x7fELF":
         return None
-    if len(head) < 52 or head[4] not in (1, 2) or head[5] != 1:
+    wide = head[4:5] == b"\2"
+    if len(head) < (64 if wide else 52) or head[4] not in (1, 2) or head[5] != 1:
         raise ValueError("a broken or big-endian ELF header")
-    wide = head[4] == 2
     machine, flags_at = struct.unpack_from("<H", head, 18)[0], 48 if wide else 36
     (flags,) = struct.unpack_from("<I", head, flags_at)
     if wide:
@@ -60,8 +60,10 @@ Segment = tuple[int, int, int, int]
 
 
 def _segments(table: bytes, size: int, wide: bool) -> list[Segment]:
-    if not size:
+    if not table:
         return []
+    if size < (56 if wide else 32):
+        raise ValueError("a program header that is too small")
     found = []
     for at in range(0, len(table) - size + 1, size):
         if wide:
