@@ -3,11 +3,14 @@
 This is the one door between the offload path and hexnpu/deploy; neither knows of the other. The connection speaks to
 one end of a socket pair; two threads carry bytes between the other end and the program. Memory is not shared: buffers
 are copied by WRITE and READ.
+
+`HEXNPU_TARGET_DIR` is where the package was pushed, if not where `hexnpu push` puts it by default.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 
@@ -30,8 +33,8 @@ END_TIMEOUT_S = 2.0
 
 
 def connect(target: str) -> Connection:
-    """Starts the server where `hexnpu push` puts it, and greets it. Raises the errors of hexnpu.deploy.errors where the
-    device cannot be reached."""
+    """Starts the server where it was pushed, and greets it. Raises the errors of hexnpu.deploy.errors where the device
+    cannot be reached."""
     device, process = _start(target, ("--stdio", "--threads", str(MAX_THREADS)))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     server = PushedServer(device, process, theirs)
@@ -52,7 +55,8 @@ def _start(target: str, arguments: tuple[str, ...]) -> tuple[Device, Process]:
     where = parse_target(target)
     device = open_device(where)
     try:
-        command = Command((SERVER, *arguments), target_dir(where, kernels_dir()), ENVIRONMENT)
+        directory = os.environ.get("HEXNPU_TARGET_DIR") or target_dir(where, kernels_dir())
+        command = Command((SERVER, *arguments), directory, ENVIRONMENT)
         return device, device.open(command)
     except BaseException:
         device.close()
