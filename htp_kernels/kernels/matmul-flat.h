@@ -22,7 +22,7 @@ static inline HVX_Vector mm_sum8_sf(const HVX_Vector *v) {
     return hvx_add_sf(sum, Q6_V_vror_VR(sum, 32));
 }
 
-/* One vector of k of n_rows rows times n_cols columns; n_rows * n_cols = 8. `keep`: bytes of it that belong to the row. */
+/* One vector of k of n_rows rows times n_cols columns; n_rows * n_cols = 8. `keep`: bytes of it that are the row's. */
 MM_INLINE void mm_flat_step(const struct mm *mm, uint32_t type, uint32_t n_rows, uint32_t n_cols, HVX_Vector *acc,
                             const uint8_t *w, const uint8_t *x, uint32_t keep) {
     for (uint32_t r = 0; r < n_rows; r++) {

@@ -9,9 +9,11 @@ import gguf
 import numpy as np
 import pytest
 
-from hexnpu.plan import matmul
+from hexnpu.batch import BatchBuilder, Placed
+from hexnpu.plan import matmul, op_table
 from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, Region, ShapeError
 from hexnpu.tensor import Desc, Type
+from hexnpu.wire import TENSOR_WEIGHT
 from tests.ops.harness import (
     Arg,
     Config,
@@ -23,6 +25,8 @@ from tests.ops.harness import (
     reference_of,
     rows_of,
     run_op,
+    session_for,
+    spec_of,
     values_of,
 )
 
@@ -138,6 +142,30 @@ def test_addend(type: Type, m: int, rows: str) -> None:
     addend = numbers(1 if rows == "bias" else m, 75, seed=3)
     view = View(pad=(12, 0, 0)) if rows == "spread" else View()
     check_op("MUL_MAT_ADD", [weight(type, 75, 96), Arg(numbers(m, 96)), Arg(addend, view=view)], bound=BOUNDS[type])
+
+
+@pytest.mark.parametrize("m", [1, 40])
+def test_the_result_may_lie_over_the_activation(m: int) -> None:
+    """X is read whole before its place is written, by all threads, whether they share activations or not."""
+    w, x = weight(Type.Q4_1, 1024, 1024), Arg(numbers(m, 1024))
+    config = Config("random:5", 8, 4)
+    apart = run_op("MUL_MAT", [w, x], config=config).dst[0]
+    spec = spec_of("MUL_MAT", [w, x])
+    assert spec.src[0] is not None and spec.src[1] is not None
+    session = session_for(config)
+    buffer = session.alloc(spec.src[0].span_bytes + spec.dst[0].span_bytes)
+    place = Placed(spec.dst[0], buffer, spec.src[0].span_bytes)
+    for _ in range(20):
+        buffer.view[: place.offset] = matmul.repack(Desc.contiguous(Type.Q4_1, (1024, 1024)), rows_of(w).reshape(-1))
+        buffer.view[place.offset :] = rows_of(x).reshape(-1)
+        buffer.flush(0, buffer.bytes)
+        builder = BatchBuilder(session.max_map_bytes)
+        plan = plan_of("MUL_MAT", [w, x], config=config)
+        weights = Placed(spec.src[0], buffer, 0, TENSOR_WEIGHT)
+        builder.add(op_table()["MUL_MAT"][0], spec.params, plan.pack(), [weights, place], [place], "MUL_MAT")
+        session.submit(builder.finish())
+        buffer.fetch(0, buffer.bytes)
+        assert np.array_equal(buffer.view[place.offset :], apart.reshape(-1))
 
 
 def test_addend_of_planes() -> None:
