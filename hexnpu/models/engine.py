@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hexnpu.errors import UsageError
-from hexnpu.graph import Graph
+from hexnpu.group import Group
 from hexnpu.models.gguf_file import GgufFile
 from hexnpu.models.llama import KV_STEP, KvType, Llama
 from hexnpu.models.sampler import Sampler
+from hexnpu.models.split import Split, SplitLlama
 from hexnpu.session import Session
 
 UBATCH = 512
@@ -32,13 +34,21 @@ class Timing:
 
 
 class Engine:
-    """One sequence of tokens in one session. `position` is how many tokens the KV cache holds."""
+    """One sequence of tokens in one session, or in a group that the model is split over. `position` is how many tokens
+    the KV cache holds."""
 
-    def __init__(self, session: Session, file: GgufFile, n_ctx: int, kv_type: KvType = "f16") -> None:
-        self.model = Llama(file, -(-n_ctx // KV_STEP) * KV_STEP, kv_type)
+    def __init__(
+        self, session: Session | Group, file: GgufFile, n_ctx: int, kv_type: KvType = "f16", split: Split | None = None
+    ) -> None:
+        model = Llama(file, -(-n_ctx // KV_STEP) * KV_STEP, kv_type)
+        self._runner: Any = session
+        if isinstance(session, Group):
+            self.model: Llama | SplitLlama = SplitLlama(model, len(session.sessions), split or Split())
+        else:
+            self.model = model
         self.session, self.n_ctx, self.position = session, n_ctx, 0
         self.timing = Timing()
-        self._graphs: dict[tuple[int, int, int], Graph] = {}
+        self._graphs: dict[tuple[int, int, int], Any] = {}  # Graph, or GroupGraph in a group
         self._masks: dict[int, NDArray[np.float16]] = {}
 
     def evaluate(self, tokens: Sequence[int], n_outputs: int = 1) -> NDArray[np.float32]:
@@ -90,17 +100,17 @@ class Engine:
         }
         if n_outputs < n:
             inputs["out_rows"] = np.arange(n - n_outputs, n, dtype=np.int32)
-        result = self.session.run(self._graph(n, n_kv, n_outputs), inputs)
+        result = self._runner.run(self._graph(n, n_kv, n_outputs), inputs)
         self.position += n
-        return result["logits"].reshape(n_outputs, self.model.config.n_vocab)
+        return self.model.logits(result, n_outputs)
 
-    def _graph(self, n_tokens: int, n_kv: int, n_outputs: int) -> Graph:
+    def _graph(self, n_tokens: int, n_kv: int, n_outputs: int) -> Any:
         key = (n_tokens, n_kv, n_outputs)
         graph = self._graphs.pop(key, None) or self.model.graph(*key)
         self._graphs[key] = graph  # at the end: the least recently used stands first
         if len(self._graphs) > MAX_GRAPHS:
             oldest = next(iter(self._graphs))
-            self.session.forget(self._graphs.pop(oldest))
+            self._runner.forget(self._graphs.pop(oldest))
         return graph
 
     def _mask(self, first: int, n: int, n_kv: int) -> NDArray[np.float16]:

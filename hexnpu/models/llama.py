@@ -6,8 +6,12 @@ Tensor and metadata names are those of llama.cpp's GGUF files (gguf.constants.MO
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hexnpu.graph import Graph, Tensor
 from hexnpu.models.gguf_file import GgufError, GgufFile
@@ -91,6 +95,16 @@ def _read_rope(file: GgufFile, head_dim: int, n_ctx_train: int) -> Rope:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The inputs of a step that every layer reads; `out_rows` where fewer rows than tokens reach the head."""
+
+    pos: Tensor
+    kv_rows: Tensor
+    mask: Tensor
+    out_rows: Tensor | None
+
+
 class Llama:
     """Builds the graphs of one model. All graphs share the file's weights and the KV cache of `n_ctx` rows a layer."""
 
@@ -107,25 +121,51 @@ class Llama:
         Output: logits F32 [n_vocab, n_outputs].
         """
         g = Graph()
-        x = g.get_rows(self._weight(g, "token_embd.weight"), g.input("tokens", (n_tokens,), Type.I32))
+        x = self.embed(g, n_tokens)
+        step = self.step(g, n_tokens, n_kv, n_outputs)
+        for layer in range(self.config.n_layers):
+            x = self.layer(g, layer, x, step)
+        g.output(self.head(g, x), "logits")
+        return g
+
+    def logits(self, result: Mapping[str, NDArray[np.float32]], n_outputs: int) -> NDArray[np.float32]:
+        """[n_outputs, n_vocab] from the outputs of a run."""
+        return result["logits"].reshape(n_outputs, self.config.n_vocab)
+
+    def embed(self, g: Graph, n_tokens: int) -> Tensor:
+        return g.get_rows(self._weight(g, "token_embd.weight"), g.input("tokens", (n_tokens,), Type.I32), name="inp_embd")
+
+    def step(self, g: Graph, n_tokens: int, n_kv: int, n_outputs: int) -> Step:
         pos = g.input("pos", (n_tokens,), Type.I32)
         kv_rows = g.input("kv_rows", (n_tokens,), Type.I64)
         mask = g.input("mask", (n_kv, n_tokens), Type.F16)
-        out_rows = g.input("out_rows", (n_outputs,), Type.I32) if n_outputs < n_tokens else None
-        for layer in range(self.config.n_layers):
-            attention = self._attention(g, layer, x, pos, kv_rows, mask)
-            if out_rows is not None and layer == self.config.n_layers - 1:
-                # Only these rows reach the head, so nothing more is computed for the others.
-                attention, x = g.get_rows(attention, out_rows), g.get_rows(x, out_rows)
-            x = self._project(g, f"blk.{layer}.attn_output", attention, f"ffn_inp-{layer}", add=x)
-            x = self._ffn(g, layer, x)
-        x = self._norm(g, "output_norm", x, "result_norm")
-        head = "output.weight" if "output.weight" in self.file.tensors else "token_embd.weight"
-        g.output(g.mul_mat(self._weight(g, head), x, name="result_output"), "logits")
-        return g
+        return Step(
+            pos, kv_rows, mask, g.input("out_rows", (n_outputs,), Type.I32) if n_outputs < n_tokens else None
+        )
 
-    def _attention(self, g: Graph, layer: int, x: Tensor, pos: Tensor, kv_rows: Tensor, mask: Tensor) -> Tensor:
+    def layer(self, g: Graph, layer: int, x: Tensor, step: Step) -> Tensor:
+        attention, x = self.attention(g, layer, x, step)
+        x = self._project(g, f"blk.{layer}.attn_output", attention, f"ffn_inp-{layer}", add=x)
+        return self._project(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x), f"l_out-{layer}", add=x)
+
+    def attention(self, g: Graph, layer: int, x: Tensor, step: Step) -> tuple[Tensor, Tensor]:
+        """The heads' outputs before their projection, and x; of the last layer only the rows that reach the head."""
+        attention = self._attention(g, layer, x, step)
+        if step.out_rows is not None and layer == self.config.n_layers - 1:
+            return g.get_rows(attention, step.out_rows), g.get_rows(x, step.out_rows)
+        return attention, x
+
+    def head(self, g: Graph, x: Tensor) -> Tensor:
+        x = self._norm(g, "output_norm", x, "result_norm")
+        return g.mul_mat(self._weight(g, self.head_name), x, name="result_output")
+
+    @property
+    def head_name(self) -> str:
+        return "output.weight" if "output.weight" in self.file.tensors else "token_embd.weight"
+
+    def _attention(self, g: Graph, layer: int, x: Tensor, step: Step) -> Tensor:
         c, n_tokens = self.config, x.ne[1]
+        pos, kv_rows, mask = step.pos, step.kv_rows, step.mask
         normed = self._norm(g, f"blk.{layer}.attn_norm", x, f"attn_norm-{layer}")
         q, k, v = (self._project(g, f"blk.{layer}.attn_{p}", normed, f"{p.upper()}cur-{layer}") for p in "qkv")
         q = self._rope(g, g.reshape(q, (c.head_dim, c.n_heads, n_tokens)), pos)
@@ -152,12 +192,12 @@ class Llama:
         heads = g.reshape(cache, (dim, self.config.n_kv_heads, self.n_ctx))
         return g.permute(g.slice(heads, 2, 0, n_kv), (0, 2, 1, 3))
 
-    def _ffn(self, g: Graph, layer: int, x: Tensor) -> Tensor:
+    def gated(self, g: Graph, layer: int, x: Tensor) -> Tensor:
+        """The FFN before its last projection."""
         normed = self._norm(g, f"blk.{layer}.ffn_norm", x, f"ffn_norm-{layer}")
         gate = self._project(g, f"blk.{layer}.ffn_gate", normed, f"ffn_gate-{layer}")
         up = self._project(g, f"blk.{layer}.ffn_up", normed, f"ffn_up-{layer}")
-        gated = g.swiglu(gate, up, name=f"ffn_swiglu-{layer}")
-        return self._project(g, f"blk.{layer}.ffn_down", gated, f"l_out-{layer}", add=x)
+        return g.swiglu(gate, up, name=f"ffn_swiglu-{layer}")
 
     def _norm(self, g: Graph, weight: str, x: Tensor, name: str) -> Tensor:
         return g.mul(g.rms_norm(x, eps=self.config.eps), self._weight(g, f"{weight}.weight"), name=name)
