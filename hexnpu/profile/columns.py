@@ -15,6 +15,7 @@ import numpy.typing as npt
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U32 = npt.NDArray[np.uint32]
+U16 = npt.NDArray[np.uint16]
 U8 = npt.NDArray[np.uint8]
 Bool = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]
@@ -23,6 +24,7 @@ AnyArray = npt.NDArray[Any]
 N_THREADS = 11  # ten HVX threads and, last, HMX
 HMX_THREAD = 10
 N_PMU = 8
+NAMES = np.uint16  # numbers of devices and event names; a damaged log may hold many
 
 OPBATCH = 0  # `profile-op OPBATCH`: the device's own start and cycles
 TRAILER = 1  # `profile-batch`: after its ops, host times only
@@ -46,7 +48,7 @@ class OpText:
 class Ops:
     """One row a `profile-op` line (OPBATCH apart). usec, cycles as printed; start: low 32 bits or -1."""
 
-    device: U8
+    device: U16
     text: I32
     usec: I64
     cycles: I64
@@ -62,9 +64,9 @@ class Ops:
 class Events:
     """One row a `trace-evt` or `trace-op` line. cycles: low 32 bits of the device counter."""
 
-    device: U8
+    device: U16
     thread: U8
-    name: U8
+    name: U16
     stop: Bool
     info: U32
     cycles: U32
@@ -78,7 +80,7 @@ class Events:
 class BatchLines:
     """One row a batch line. start: all 64 bits (OPBATCH) or -1; stamp_us: the host stamp of the line or -1."""
 
-    device: U8
+    device: U16
     kind: U8
     n_ops: I64
     usec: I64  # OPBATCH: device time; trailer: sum of the ops' usec

@@ -24,11 +24,11 @@ BLOCKS: dict[str, tuple[int, int]] = {
 }  # fmt: skip
 
 _LAYER_WEIGHT = re.compile(
-    r"(?:blk|layers?)\.(\d+)\.([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*?)(?:\.(?:weight|bias))?(?=$|[^A-Za-z0-9_.])"
+    r"(?:blk|layers?)\.(\d{1,9})\.([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*?)(?:\.(?:weight|bias))?(?=$|[^A-Za-z0-9_.])"
 )
 _TOP_WEIGHT = re.compile(r"(?:^|[ >])([A-Za-z][A-Za-z0-9_.]*)\.(?:weight|bias)\b")
-_LAYER_NAME = re.compile(r"(?:^|[ >])([A-Za-z_][A-Za-z0-9_]*?)-(\d+)(?=$|[^0-9A-Za-z])")
-_CACHE_NAME = re.compile(r"(cache_[a-z]+)_l(\d+)")
+_LAYER_NAME = re.compile(r"(?:^|[ >])([A-Za-z_][A-Za-z0-9_]*?)-(\d{1,9})(?=$|[^0-9A-Za-z])")
+_CACHE_NAME = re.compile(r"(cache_[a-z]+)_l(\d{1,9})")
 NO_LAYER = -1
 
 
@@ -76,7 +76,7 @@ def _sides(text: str) -> tuple[list[str], str]:
 
 def _tensor(dims: str, type_: str) -> Tensor | None:
     dims = dims.rstrip("!")
-    if not re.fullmatch(r"\d+(?::\d+){0,3}", dims):
+    if not re.fullmatch(r"\d{1,18}(?::\d{1,18}){0,3}", dims):
         return None
     ne = [int(part) for part in dims.split(":")]
     ne += [1] * (4 - len(ne))

@@ -25,10 +25,10 @@ def _keys(line: Timeline, rows: I64) -> I64:
     info = events.info[rows].astype(np.int64)
     if len(info) and info.max() >= 1 << 20:
         info = np.unique(info, return_inverse=True)[1].astype(np.int64)
-    key = line.event_batch[rows].astype(np.int64) << 32
-    key |= events.thread[rows].astype(np.int64) << 28
-    key |= events.name[rows].astype(np.int64) << 20
-    return key | info
+    name_bits = max(len(line.log.event_names) - 1, 1).bit_length()
+    key = (line.event_batch[rows].astype(np.int64) << 4) | events.thread[rows]
+    key = (key << name_bits) | events.name[rows]
+    return (key << 20) | info
 
 
 def pair(line: Timeline, rows: I64) -> Slices:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hexnpu.errors import HexnpuError
-from hexnpu.profile.columns import N_PMU, N_THREADS, AnyArray, BatchLines, Events, Log, Ops, OpText, Unreadable
+from hexnpu.profile.columns import N_PMU, N_THREADS, NAMES, AnyArray, BatchLines, Events, Log, Ops, OpText, Unreadable
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.optext import facts
 from hexnpu.profile.output import whole_file
@@ -197,7 +197,7 @@ def _read_ops(table: Any, about: dict[str, Any]) -> Ops:
     pmu = None
     if "pmu0" in table.column_names:
         pmu = np.stack([_column(table, f"pmu{i}", np.uint32) for i in range(N_PMU)], axis=1)
-    device = _codes(table, "device", about["devices"]).astype(np.uint8)
+    device = _codes(table, "device", about["devices"]).astype(NAMES)
     return Ops(
         device,
         _column(table, "text", np.int32),
@@ -211,9 +211,9 @@ def _read_ops(table: Any, about: dict[str, Any]) -> Ops:
 
 def _read_events(table: Any, about: dict[str, Any]) -> Events:
     return Events(
-        _codes(table, "device", about["devices"]).astype(np.uint8),
+        _codes(table, "device", about["devices"]).astype(NAMES),
         _column(table, "thread", np.uint8),
-        _codes(table, "event", about["event_names"]).astype(np.uint8),
+        _codes(table, "event", about["event_names"]).astype(NAMES),
         _column(table, "stop", np.bool_),
         _column(table, "info", np.uint32),
         _column(table, "cycles", np.uint32),
@@ -224,7 +224,7 @@ def _read_events(table: Any, about: dict[str, Any]) -> Events:
 def _read_batches(lines: dict[str, Any]) -> BatchLines:
     figures = {name: np.array(values, np.int64) for name, values in lines.items()}
     return BatchLines(
-        figures["device"].astype(np.uint8),
+        figures["device"].astype(NAMES),
         figures["kind"].astype(np.uint8),
         figures["n_ops"],
         figures["usec"],

@@ -16,22 +16,19 @@ _TMAN = "T-MAN, arXiv 2511.11248, Table 2 (measured)"
 
 @dataclass(frozen=True)
 class Peak:
-    """Peak rates of one architecture: GFLOP/s of HMX, of one HVX thread, GB/s of user DMA."""
+    """Peak rates of one architecture: GFLOP/s of HMX, GB/s of user DMA."""
 
     hmx_gflops: float
     hmx_source: str
-    hvx_thread_gflops: float
-    hvx_source: str
     dma_gbs: float
     dma_source: str
 
 
-_V75_HVX = "EuroSys '26, arXiv 2509.23324, Table 2 (measured on v75)"
 PEAKS: dict[str, Peak] = {
-    "v73": Peak(16_384.0, _MODEL, 32.93, _V75_HVX, 59.0, _TMAN),
-    "v75": Peak(12_032.54, _E26, 32.93, _V75_HVX, 60.0, _E26),
-    "v79": Peak(16_384.0, _MODEL, 32.93, _V75_HVX, 59.0, _TMAN),
-    "v81": Peak(16_384.0, _MODEL, 32.93, _V75_HVX, 59.0, _TMAN),
+    "v73": Peak(16_384.0, _MODEL, 59.0, _TMAN),
+    "v75": Peak(12_032.54, _E26, 60.0, _E26),
+    "v79": Peak(16_384.0, _MODEL, 59.0, _TMAN),
+    "v81": Peak(16_384.0, _MODEL, 59.0, _TMAN),
 }
 
 

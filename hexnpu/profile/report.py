@@ -192,7 +192,7 @@ def _section(
     total = sum(row.total_usec for row in rows)
     for row in rows:
         row.share = row.total_usec / total if total else 0.0
-    ids = steps.batch_step[in_batch].astype(np.int64) * 256 + line.batches.device[in_batch]
+    ids = steps.batch_step[in_batch].astype(np.int64) * (1 << 16) + line.batches.device[in_batch]
     one_device = line.batches.device[in_batch] == line.batches.device[in_batch][:1]
     _, first = np.unique(ids[one_device], return_index=True)
     tokens = int(steps.batch_tokens[in_batch][one_device][first].sum())

@@ -223,5 +223,6 @@ def table(report: Report, width: int, top: int, fixed: dict[str, int]) -> str:
         body = [[clean(column.text(row)) for column in titles] for row in [*rows, total]]
         body[-1][len(report.key_names)] = ""
         parts.append(section_title(section) + "\n\n" + render(titles, body, width, fixed, n_ops))
-    parts.extend(f"note: {note}" for note in report.notes)
+    if report.notes:
+        parts.append("\n".join(f"note: {note}" for note in report.notes))
     return "\n\n".join(parts) + "\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hexnpu.profile.columns import F64, I32, I64, N_THREADS, OPBATCH, U8, AnyArray, Bool, Log
+from hexnpu.profile.columns import F64, I32, I64, N_THREADS, NAMES, OPBATCH, U16, AnyArray, Bool, Log
 from hexnpu.profile.optext import facts, identities
 
 WRAP = 1 << 32
@@ -26,7 +26,7 @@ RESTART_US = 1_000_000  # a stamp that falls by more begins another run in the s
 class Batches:
     """One row a batch, by device, then in order. Cycles are the device's, ns the common axis."""
 
-    device: U8
+    device: U16
     known: Bool  # from an OPBATCH line, else made of its ops
     start: I64
     cycles: I64
@@ -97,6 +97,8 @@ def _device_batches(log: Log, device: int) -> _Device:
     lines, ops = log.batches, log.ops
     mine = np.flatnonzero(ops.device == device)
     rows = np.flatnonzero(lines.device == device)
+    if not len(mine) and not (lines.kind[rows] == OPBATCH).any():
+        return _only_events(log, device)
     real = rows[lines.kind[rows] == OPBATCH]
     trailers = rows[lines.kind[rows] != OPBATCH]
     start, op_line = ops.start[mine], ops.line[mine]
@@ -133,6 +135,22 @@ def _device_batches(log: Log, device: int) -> _Device:
         place[home] if len(home) else home,
         op_start,
     )
+
+
+def _only_events(log: Log, device: int) -> _Device:
+    """A device that has events and neither ops nor batches: one batch that holds them."""
+    events = log.events
+    mine = np.flatnonzero(events.device == device)
+    nothing = np.empty(0, np.int64)
+    if not len(mine):
+        flags, usec = nothing.astype(np.bool_), nothing.astype(np.float64)
+        return _Device(nothing, nothing, usec, flags, flags, nothing, nothing, nothing, nothing, nothing)
+    low = events.cycles[mine].astype(np.int64)
+    full = low[0] + np.cumsum(_signed(np.diff(low, prepend=low[:1])))
+    start, cycles = full.min(keepdims=True), full.max(keepdims=True) - full.min()
+    known, counted, row = np.array([False]), np.array([True]), np.array([-1])
+    line = events.line[mine[:1]]
+    return _Device(start, cycles, cycles / DEFAULT_MHZ, known, counted, row, line, nothing, nothing, nothing)
 
 
 def _windows(b_start: I64, b_cycles: I64, b_line: I64, start: I64, line: I64) -> I64:
@@ -239,7 +257,7 @@ def build(log: Log) -> Timeline:
 
 
 def _batches(log: Log, found: list[_Device], op_batch: I32) -> Batches:
-    device = np.repeat(np.arange(len(found)), [len(one.start) for one in found]).astype(np.uint8)
+    device = np.repeat(np.arange(len(found)), [len(one.start) for one in found]).astype(NAMES)
 
     def joined(name: str, dtype: type) -> AnyArray:
         return np.concatenate([getattr(one, name) for one in found] or [np.empty(0)]).astype(dtype)
@@ -337,11 +355,12 @@ def _nearest(
 ) -> tuple[I64, I64]:
     """For events outside every window: the batch of the op printed last, or the closer end of an OPBATCH nearby."""
     ops = np.flatnonzero(log.ops.device == device)
+    own = np.flatnonzero(batches.device == device)[:1]
     if len(ops):
         last = ops[np.maximum(np.searchsorted(log.ops.line[ops], line, side="right") - 1, 0)]
         near, anchor = op_batch[last].astype(np.int64), op_start[last]
     else:
-        near, anchor = np.zeros(len(low), np.int64), np.zeros(len(low), np.int64)
+        near, anchor = np.repeat(own, len(low)), np.repeat(batches.start[own], len(low))
     if len(rows):
         before = np.searchsorted(batches.line[rows], line, side="right") - 1
         best = np.full(len(low), WRAP, np.int64)

@@ -100,3 +100,11 @@ def test_a_log_without_a_usable_line_says_what_is_missing(tmp_path: Path, text: 
     with pytest.raises(LogError) as error:
         read_log(str(path))
     assert message in str(error.value)
+
+
+def test_without_a_compiler_the_log_is_read_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEXNPU_CACHE", "/dev/null/none")
+    assert dump(read_log(str(GOLDEN / "g5.log"))) == (GOLDEN / "g5.expected").read_text()
+    assert "reading slowly, the fast log scanner could not be built" in capsys.readouterr().err

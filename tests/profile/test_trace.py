@@ -16,14 +16,19 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackDescriptor, TrackEvent
 
 from hexnpu.profile import chrome, run
+from hexnpu.profile.errors import LogError
+from hexnpu.profile.formats import to_csv, to_json
 from hexnpu.profile.pairs import lanes
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.perfetto import Writer, estimate_bytes, varint, varint_columns
 from hexnpu.profile.phases import Steps, find_steps
+from hexnpu.profile.report import KEYS, Shape, make_report
 from hexnpu.profile.select import Selection, choose
+from hexnpu.profile.table import table
 from hexnpu.profile.timeline import Timeline, build
 from hexnpu.profile.tracks import Model, build_model
 from tests.profile.test_roundtrip import Batch, logs, read
+from tests.profile.test_scan import lines
 
 GOLDEN = Path(__file__).parent / "golden"
 Sample = tuple[Timeline, Steps]
@@ -317,3 +322,20 @@ def test_a_large_trace_is_warned_about(
     monkeypatch.setattr(run, "WARN_BYTES", 1000)
     run.trace(run.TraceArguments(str(sample_log), tmp_path / "t"))
     assert "more than the Perfetto UI opens well: cut a range with --batches A:B" in capsys.readouterr().err
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(lines(), min_size=1, max_size=12))
+def test_damaged_logs_still_make_reports_and_sound_traces(texts: list[str]) -> None:
+    try:
+        line = build(read("\n".join(texts) + "\n", utf16=False))
+    except LogError:
+        return
+    steps = find_steps(line)
+    parsed = parse(written(model_of(line, steps)))
+    assert sum(parsed.path(s.track)[1].startswith("Ops") for s in parsed.slices) == len(line.log.ops)
+    for by in KEYS:
+        report = make_report(line, steps, EVERYTHING, Shape(by))
+        ops = sum(row.total_usec for section in report.sections for row in section.rows if row.kind == "op")
+        assert ops == line.log.ops.usec.sum()
+        assert table(report, 80, 5, {}) and to_json(report, 0) and to_csv(report, 0)

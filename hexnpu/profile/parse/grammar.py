@@ -21,35 +21,41 @@ _NAMED_DEVICE = re.compile(rb"[^\s:|]+(?::\d+)?")
 _BARE_DEVICE = re.compile(rb"(?:.*\W)?([A-Za-z]+\d+(?::\d+)?)")
 _OWN_PREFIX = re.compile(rb"(?:ggml-hex:[ \t]+)?(?:[^\s:|]+(?::\d+)?[ \t]+)?$")
 
+_NUM = rb"\d{1,20}(?!\d)"
+_LIST = rb"[ \t]*" + _NUM + rb"(?:[ \t]*,[ \t]*" + _NUM + rb")*[ \t]*"
 _OP_TAIL = re.compile(
-    rb"(?P<old>op-)?usec[ \t]+(?P<usec>\d+)[ \t]+(?:op-)?cycles[ \t]+(?P<cycles>\d+)"
+    rb"(?:op-)?usec[ \t]+(?P<usec>" + _NUM + rb")[ \t]+(?:op-)?cycles[ \t]+(?P<cycles>" + _NUM + rb")"
     rb"(?:[ \t]+(?:op-)?pkts[ \t]+\d+[ \t]+\([\d.]+\))?(?:[ \t]+call-usec[ \t]+\d+)?"
-    rb"(?:[ \t]+start[ \t]+(?P<start>\d+))?(?:[ \t]+mhz[ \t]+(?P<mhz>\d+(?:\.\d+)?))?"
-    rb"(?P<pmu_mark>[ \t]+pmu[ \t]+\[(?P<pmu>[\d, \t]*)\])?(?P<evt_mark>[ \t]+evt[ \t]+\[(?P<evt>[\d, \t]*)\])?"
+    rb"(?:[ \t]+start[ \t]+(?P<start>" + _NUM + rb"))?(?:[ \t]+mhz[ \t]+(?P<mhz>\d+(?:\.\d+)?))?"
+    rb"(?:[ \t]+pmu[ \t]+\[(?P<pmu>" + _LIST + rb")\])?(?:[ \t]+evt[ \t]+\[(?P<evt>" + _LIST + rb")\])?"
     rb"(?P<rest>.*)$",
     re.DOTALL,
 )
 _EVENT = re.compile(
-    rb"(?P<op>[^\s:|]+):[ \t]+thread[ \t]+(?P<thread>\d+)[ \t]+(?:event[ \t]+(?P<event>[\w-]+)[ \t]+)?"
-    rb"info[ \t]+(?P<info>\d+)[ \t]+(?P<what>start|stop)[ \t]+(?P<cycles>\d+)"
+    rb"(?P<op>[^\s:|]+):[ \t]+thread[ \t]+(?P<thread>" + _NUM + rb")[ \t]+(?:event[ \t]+(?P<event>[\w-]+)[ \t]+)?"
+    rb"info[ \t]+(?P<info>" + _NUM + rb")[ \t]+(?P<what>start|stop)[ \t]+(?P<cycles>" + _NUM + rb")"
 )
 _BATCH = re.compile(
-    rb"n-ops[ \t]+(?P<n_ops>\d+)[ \t]+batch-dur-usec[ \t]+(?P<host>\d+)[ \t]+htp-ops-usec[ \t]+(?P<usec>\d+)"
-    rb"(?:[ \t]+evt[ \t]+\[(?P<evt>[\d, \t]*)\])?"
+    rb"n-ops[ \t]+(?P<n_ops>" + _NUM + rb")[ \t]+batch-dur-usec[ \t]+(?P<host>" + _NUM + rb")[ \t]+"
+    rb"htp-ops-usec[ \t]+(?P<usec>" + _NUM + rb")(?:[ \t]+evt[ \t]+\[(?P<evt>" + _LIST + rb")\])?"
 )
-_OPBATCH = re.compile(rb"OPBATCH\|[^|]*\|n-ops[ \t]+(?P<n_ops>\d+)\|(?:evt-cnt[ \t]+(?P<evt>[\d, \t]+)|----)\|")
+_OPBATCH = re.compile(
+    rb"OPBATCH\|[^|]*\|n-ops[ \t]+(?P<n_ops>" + _NUM + rb")\|(?:evt-cnt[ \t]+(?P<evt>" + _LIST + rb")|----)\|"
+)
 _G0 = re.compile(
     rb"ggml-hex:[ \t]+(?:(?P<device>[A-Za-z]+\d+(?::\d+)?)[ \t]+)?(?P<op>[A-Za-z0-9_+]+)[ \t]+"
-    rb"(?P<body>\S.*?) : total (?P<usec>\d+)[ \t]+us[ \t]+\([^)]*\)[ \t]+"
-    rb"cycles[ \t]+(?P<cycles>\d+)[ \t]+pkts[ \t]+\d+"
+    rb"(?P<body>\S.*?) : total (?P<usec>" + _NUM + rb")[ \t]+us[ \t]+\([^)]*\)[ \t]+"
+    rb"cycles[ \t]+(?P<cycles>" + _NUM + rb")[ \t]+pkts[ \t]+\d+"
 )
 _G0_LOOKS = re.compile(rb"ggml-hex:.* : total \d")
 _G0_TENSOR = re.compile(rb"(?P<name>.*?)[ \t]*(?P<dims>(?<!\S)\d+(?::\d+)+!?|NONE)$", re.DOTALL)
-_BANNER = re.compile(rb"ggml-hex: Profiling mode[ \t]+(?P<mode>\d+)[ \t]+:[ \t]+pmu-evt[ \t]+\[(?P<events>[^\]]*)\]")
-_STAMP = re.compile(rb"(?<!\d)(\d+)\.(\d\d)\.(\d\d\d)\.(\d\d\d)[ \t]+[A-Z][ \t]")
+_BANNER = re.compile(
+    rb"ggml-hex: Profiling mode[ \t]+(?P<mode>\d{1,9})[ \t]+:[ \t]+pmu-evt[ \t]+\[(?P<events>[^\]]*)\]"
+)
+_STAMP = re.compile(rb"(?<!\d)(\d{1,6})\.(\d\d)\.(\d\d\d)\.(\d\d\d)[ \t]+[A-Z][ \t]")
 _LOGCAT = re.compile(rb"(?<!\d)(\d\d)-(\d\d)[ \t]+(\d\d):(\d\d):(\d\d)\.(\d{3,6})(?!\d)")
 
-_DIM = rb"(?:NONE|\d+(?::\d+){0,3}!?)"
+_DIM = rb"(?:NONE|\d{1,18}(?::\d{1,18}){0,3}!?)"
 _DIMS = re.compile(rb"(?:" + _DIM + rb"(?: x " + _DIM + rb")*)?[ ]?-> " + _DIM + rb"|----|" + _DIM)
 _TYPE = rb"[A-Za-z][A-Za-z0-9_]*"
 _TYPES = re.compile(rb"(?:" + _TYPE + rb"(?: x " + _TYPE + rb")*)?[ ]?-> " + _TYPE + rb"|----|" + _TYPE)
@@ -99,7 +105,7 @@ Record = OpRecord | EventRecord | BatchRecord | BadRecord
 
 
 def _numbers(text: bytes | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(b",") if part.strip()) if text else ()
+    return tuple(int(part) for part in text.split(b",")) if text else ()
 
 
 def text_of(data: bytes) -> str:
@@ -309,7 +315,7 @@ def parse_banner(line: bytes) -> tuple[int, list[int]] | None:
     match = _BANNER.search(line)
     if match is None:
         return None
-    words = re.findall(rb"0x[0-9a-fA-F]+|\d+", match["events"])
+    words = re.findall(rb"0x[0-9a-fA-F]+|\d{1,20}", match["events"])
     return int(match["mode"]), [int(word, 0) for word in words]
 
 

@@ -9,8 +9,11 @@ import numpy as np
 from hexnpu.profile.columns import (
     N_PMU,
     N_THREADS,
+    NAMES,
     OPBATCH,
     TRAILER,
+    U8,
+    U16,
     AnyArray,
     BatchLines,
     Events,
@@ -41,16 +44,16 @@ class Names:
         if found is None:
             found = self._index[text] = len(self.values)
             self.values.append(text)
+            if found > np.iinfo(NAMES).max:
+                raise LogError(f"more than {found} devices or event names: the log is damaged")
         return found
 
     def learn(self, fresh: list[bytes]) -> None:
         self.scanned.extend(self.number(grammar.text_of(name)) for name in fresh)
 
-    def translated(self, numbers: AnyArray) -> AnyArray:
+    def translated(self, numbers: U8 | U16) -> U16:
         """scan.c's numbers as ours."""
-        if all(number == ours for number, ours in enumerate(self.scanned)):
-            return numbers
-        table: AnyArray = np.array(self.scanned, numbers.dtype)
+        table: U16 = np.array(self.scanned, NAMES)
         return table[numbers]
 
 
@@ -250,7 +253,7 @@ class _Reader:
         if any(part.pmu is not None for part in rows):
             pmu = np.concatenate([_counters(part) for part in rows])
         return Ops(
-            _joined([part.device for part in rows], np.uint8),
+            _joined([part.device for part in rows], NAMES),
             _joined([part.text for part in rows], np.int32),
             _joined([part.usec for part in rows], np.int64),
             _joined([part.cycles for part in rows], np.int64),
@@ -262,9 +265,9 @@ class _Reader:
     def _events(self) -> Events:
         rows, self.events = self.events, []
         return Events(
-            _joined([part.device for part in rows], np.uint8),
+            _joined([part.device for part in rows], NAMES),
             _joined([part.thread for part in rows], np.uint8),
-            _joined([part.name for part in rows], np.uint8),
+            _joined([part.name for part in rows], NAMES),
             _joined([part.stop for part in rows], np.bool_),
             _joined([part.info for part in rows], np.uint32),
             _joined([part.cycles for part in rows], np.uint32),
@@ -273,7 +276,7 @@ class _Reader:
 
     def _batch_lines(self) -> BatchLines:
         table = np.array(self.batches, np.int64).reshape(-1, 9)
-        device, kind = table[:, 0].astype(np.uint8), table[:, 1].astype(np.uint8)
+        device, kind = table[:, 0].astype(NAMES), table[:, 1].astype(np.uint8)
         n_ops, usec, cycles, start, host, stamp, line = (table[:, i].copy() for i in range(2, 9))
         evt = np.array(self.evt_cnt, np.int64).reshape(-1, N_THREADS)
         return BatchLines(device, kind, n_ops, usec, cycles, start, host, stamp, line, evt)
@@ -304,9 +307,9 @@ def _merged_events(rows: EventRows | None, found: _Odd) -> EventRows | None:
     table = np.array(found.events, np.int64).reshape(-1, 7)
     odd = EventRows(
         table[:, 0].astype(np.int32),
-        table[:, 1].astype(np.uint8),
+        table[:, 1].astype(NAMES),
         table[:, 2].astype(np.uint8),
-        table[:, 3].astype(np.uint8),
+        table[:, 3].astype(NAMES),
         table[:, 4].astype(np.bool_),
         table[:, 5].astype(np.uint32),
         table[:, 6].astype(np.uint32),
@@ -327,7 +330,7 @@ def _merged_ops(rows: OpRows | None, found: _Odd) -> OpRows | None:
         pmu = np.array([row + (0,) * (N_PMU - len(row)) for row in found.pmu], np.uint32)
     odd = OpRows(
         table[:, 0].astype(np.int32),
-        table[:, 1].astype(np.uint8),
+        table[:, 1].astype(NAMES),
         table[:, 2].astype(np.int32),
         table[:, 3],
         table[:, 4],

@@ -16,7 +16,7 @@ import numpy as np
 
 from hexnpu.cache import cache_dir, cpu_features
 from hexnpu.errors import HexnpuError
-from hexnpu.profile.columns import I32, I64, N_PMU, U8, U32, AnyArray, Bool
+from hexnpu.profile.columns import I32, I64, N_PMU, U8, U16, U32, AnyArray, Bool
 
 SOURCE = Path(__file__).with_name("scan.c")
 ROOM = 1 << 14
@@ -35,9 +35,9 @@ class EventRows:
     """Events of a block; line: counted from the block's first."""
 
     line: I32 | I64
-    device: U8
+    device: U8 | U16
     thread: U8
-    name: U8
+    name: U8 | U16
     stop: Bool
     info: U32
     cycles: U32
@@ -48,7 +48,7 @@ class OpRows:
     """Ops of a block; text: number of the text; pmu: None where no line has counters."""
 
     line: I32 | I64
-    device: U8
+    device: U8 | U16
     text: I32
     usec: I64
     cycles: I64
