@@ -70,7 +70,7 @@ class Target:
                     "apt-get install clang-19 libclang-rt-19-dev"
                 )
             return [found]
-        return shlex.split(os.environ["CC"]) if os.environ.get("CC") else _zig()
+        return _users_compiler() or _zig()
 
     def flags(self) -> list[str]:
         root = kernels_dir()
@@ -155,6 +155,14 @@ def _zig() -> list[str]:
     if spec is None:
         raise BuildError("no C compiler: pip install ziglang, or set CC to a clang")
     return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def _users_compiler() -> list[str]:
+    """The words of CC; none where it is unset or empty."""
+    try:
+        return shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise BuildError(f"CC is {os.environ['CC']!r}: {error}; set it to a clang, or unset it") from None
 
 
 @functools.lru_cache

@@ -59,7 +59,10 @@ def test_cc_is_honoured(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(native.compile_program("answer", [source])) == "7"
 
 
-@pytest.mark.parametrize(("cc", "words"), [("/no/such/cc", "cannot run the compiler"), ("gcc", "gcc is not a clang")])
+@pytest.mark.parametrize(
+    ("cc", "words"),
+    [("/no/such/cc", "cannot run the compiler"), ("gcc", "gcc is not a clang"), ("clang '-O2", "No closing quotation")],
+)
 def test_unusable_cc(source: Path, monkeypatch: pytest.MonkeyPatch, cc: str, words: str) -> None:
     monkeypatch.setenv("CC", cc)
     with pytest.raises(BuildError, match=words):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -53,6 +57,7 @@ def build_app(only: str | None = None) -> typer.Typer:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and exits: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    _open_streams()
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     try:
@@ -68,5 +73,21 @@ def main(arguments: list[str] | None = None) -> None:
         # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.
         sys.stdout = None
         sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"hexnpu: cannot write {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        sys.stdout = None
+        sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """A closed stdout or stderr takes everything; what the encoding of an open one lacks comes as question marks."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the process ends
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

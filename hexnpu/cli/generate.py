@@ -56,6 +56,10 @@ def generate(
         raise UsageError(f"--profile is {profile}; it must be 1 (ops), 2 (ops with counters) or 3 (trace events too)")
     if not prompt:
         raise UsageError("the prompt is empty; give some text with -p")
+    if any("\ud800" <= c <= "\udfff" for c in prompt):
+        raise UsageError("the prompt is not UTF-8; convert it, with iconv for example")
+    if log is not None and not profile:
+        raise UsageError("--log is where profile lines go; say which with --profile 1 or --profile 3")
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)
     tokenizer = ChatTokenizer(file)

@@ -36,7 +36,7 @@ def connect(
     if kind == "unix" and rest:
         return _socket(socket.AF_UNIX, rest, f"unix:{rest}")
     host, _, port = rest.rpartition(":")
-    if kind == "tcp" and host and port.isdigit():
+    if kind == "tcp" and host and port.isdecimal() and 0 < int(port) < 1 << 16:
         return _socket(socket.AF_INET, (host, int(port)), f"tcp:{rest}")
     if kind in DEVICE_WORDS:
         from hexnpu import pushed_server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -85,6 +86,9 @@ def test_profile_lines_go_to_the_log(tiny: Path, tmp_path: Path) -> None:
         (("{tiny}", "-p", "x", "--profile", "7"), "--profile is 7", 2),
         (("{tiny}", "-p", "x", "--devices", "GPU0"), "GPU0", 2),
         (("{tiny}", "-p", "x", "--target", "toaster"), "toaster", 2),
+        (("{tiny}", "-p", "x", "--target", "tcp:localhost:99999"), "tcp:localhost:99999", 2),
+        (("{tiny}", "-p", "x", "--log", "run.log"), "--profile", 2),
+        (("{tiny}", "-p", "\udcff\udcfe"), "the prompt is not UTF-8", 2),
         (("{tiny}", "-p", "the " * 300, "--ctx", "64"), "do not fit the context of 64", 2),
         (("{tiny}", "-p", ""), "the prompt is empty", 2),
         (("{tiny}", "-p", "x", "--chat"), "holds no chat template", 1),
@@ -107,6 +111,25 @@ def test_bad_input_is_one_line(
     assert words in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
     assert result.stderr.startswith("hexnpu: ")
+
+
+def test_output_that_cannot_be_written(tiny: Path) -> None:
+    """A full disk is one line, a closed stdout is nowhere, a terminal without the characters shows question marks."""
+
+    def shell(redirection: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = f"exec {sys.executable} -m hexnpu generate {tiny} -p 'the thing' -n 4 {redirection}"
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=os.environ | environment)
+
+    full = shell("> /dev/full")
+    assert (full.returncode, full.stderr) == (1, "hexnpu: cannot write the output: No space left on device\n")
+    for redirection in (">&-", "2>&-"):
+        closed = shell(redirection)
+        assert (closed.returncode, closed.stderr) == (0, "")
+    result = subprocess.run(
+        [sys.executable, "-c", "from hexnpu.cli import _open_streams; _open_streams(); print('naïve 日本')"],
+        capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert result.stdout == b"na?ve ??\n"
 
 
 def test_plan_totals(demo_gguf: Path) -> None:
