@@ -139,8 +139,9 @@ class _Reader:
             ops.text = self.scanned_texts[ops.text]
             bad = ops.text < 0
             if bad.any():
+                texts = data.split(b"\n")
                 for line in ops.line[bad].tolist():
-                    self._unreadable("profile-op", self.lines + line + 1, _line_of(data, line))
+                    self._unreadable("profile-op", self.lines + line + 1, texts[line])
                 ops = _picked(ops, ~bad)
         found = _Odd()
         for line, begin, end in odd:
@@ -173,12 +174,12 @@ class _Reader:
                 self._batch(record, self.lines + line + 1, grammar.parse_stamp_us(text, text.find(b"profile-")))
 
     def _plausible(self, device: int, cycles: int) -> bool:
-        """A last line without newline may end inside its counter: near the device's last event it is whole."""
-        for rows in reversed(self.events):
-            mine = np.flatnonzero(rows.device == device)
+        """A last line without newline may end inside its counter: near the device's last op it is whole."""
+        for rows in reversed(self.ops):
+            mine = np.flatnonzero((rows.device == device) & (rows.start >= 0))
             if len(mine):
-                away = (cycles - int(rows.cycles[mine[-1]]) + (1 << 31)) % (1 << 32) - (1 << 31)
-                return abs(away) < 1 << 28
+                away = (cycles - int(rows.start[mine[-1]]) + (1 << 31)) % (1 << 32) - (1 << 31)
+                return abs(away) < 1 << 29
         return True
 
     def _text_number(self, text: OpText) -> int:
@@ -284,10 +285,6 @@ class _Reader:
 
 def _joined(parts: list[AnyArray], dtype: type) -> AnyArray:
     return np.concatenate(parts) if parts else np.empty(0, dtype)
-
-
-def _line_of(data: bytes, number: int) -> bytes:
-    return data.split(b"\n", number + 1)[number]
 
 
 def _picked(ops: OpRows, keep: AnyArray) -> OpRows:
