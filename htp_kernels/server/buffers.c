@@ -1,6 +1,7 @@
 /* Buffers: memory files of a connection, which its sessions map by file descriptor. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,10 @@ struct buffer *buffer_create(struct conn *c, uint64_t bytes, char *why) {
                  (unsigned long long) bytes, (unsigned long long) total);
         return NULL;
     }
-    int fd = memfd_create("hexnpu-buffer", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t) ((bytes + PAGE - 1) / PAGE * PAGE))) {
+    /* Sealed: a client that shares the file and cut it short would end the server by SIGBUS. */
+    int fd = memfd_create("hexnpu-buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, (off_t) ((bytes + PAGE - 1) / PAGE * PAGE))
+        || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
         snprintf(why, SENTENCE_BYTES, "a buffer of %llu bytes: %s", (unsigned long long) bytes, strerror(errno));
         if (fd >= 0) {
             close(fd);
