@@ -20,7 +20,7 @@ from hexnpu.profile.errors import LogError
 from hexnpu.profile.output import whole_file
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.peaks import PEAKS, peak_of
-from hexnpu.profile.phases import find_steps
+from hexnpu.profile.phases import PHASES, find_steps
 from hexnpu.profile.report import Report, Shape, make_report, notes
 from hexnpu.profile.select import Chosen, Selection, choose, devices_of
 from hexnpu.profile.timeline import Timeline, build
@@ -136,7 +136,11 @@ def profile(arguments: ProfileArguments) -> None:
         width = 0 if arguments.output else terminal_width()
         text = busy.report(line, steps, want, arguments.timeline, arguments.format, arguments.top, width)
     else:
-        text = _report_text(arguments, make_report(line, steps, want, shape), widths)
+        report = make_report(line, steps, want, shape)
+        if not report.sections:
+            phases = ", ".join(sorted({PHASES[phase] for phase in steps.batch_phase.tolist()}))
+            raise LogError(f"nothing of {log.source} is left to show; its batches are: {phases}")
+        text = _report_text(arguments, report, widths)
     _write(text, arguments.output)
 
 

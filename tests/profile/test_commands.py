@@ -240,6 +240,8 @@ MISTAKES = [
     (["profile", "{log}", "--export", "{log}"], 1, "cannot be made a folder"),
     (["profile", "{log}", "--head", "x"], 2, "Invalid value for"),
     (["profile"], 2, "Missing argument"),
+    (["profile", "{g1}", "--phase", "decode"], 1, "is left to show; its batches are: prefill"),
+    (["profile", "{log}", "--skip-batches", "999"], 1, "is left to show"),
     (["trace", "{log}"], 2, "give a file to write"),
     (["trace", "{log}", "-o", "{none}/x"], 1, "cannot be written"),
     (["trace", "{log}", "-o", "{tmp}/x", "--batches", "5"], 2, "give FIRST:END"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -10,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hexnpu import native
 from hexnpu.profile.columns import Log
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.parse import scan
 from hexnpu.profile.parse.reader import read_log
+from tests.conftest import require_tool
 
 RECORDS = [
     "profile-op MUL_MAT|blk.0.q.weight x a -> b|4:4 x 4:1 -> 4:1|q8_0 x f32 -> f32|34:34 x 4:16 -> 4:16|hvx|"
@@ -143,3 +149,15 @@ def test_many_event_names_and_devices(tmp_path: Path) -> None:
     log = read_log(str(path))
     assert [log.event_names[name] for name in log.events.name.tolist()] == [*(f"E{i}" for i in range(400)), "E399"]
     assert [log.devices[d] for d in log.events.device.tolist()] == [*(f"HTP{i}:0" for i in range(400)), "HTP0:0"]
+
+
+@pytest.mark.slow
+def test_damaged_lines_under_address_sanitizer(sample_log: Path) -> None:
+    clang = require_tool("clang-19", "clang-19 libclang-rt-19-dev")
+    built = native.compile_program("logscan", [scan.SOURCE], native.Target("asan"), scan.BUILD_FLAGS)
+    ask = [clang, f"-print-file-name=libclang_rt.asan-{platform.machine()}.so"]
+    runtime = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+    environment = os.environ | {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
+    fuzz = [sys.executable, str(Path(__file__).with_name("fuzz_scan.py")), str(built), str(sample_log), "2000"]
+    result = subprocess.run(fuzz, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0 and result.stdout.startswith("texts "), result.stderr[-3000:]

@@ -19,6 +19,7 @@ from hexnpu.errors import HexnpuError
 from hexnpu.profile.columns import I32, I64, N_PMU, U8, U16, U32, AnyArray, Bool
 
 SOURCE = Path(__file__).with_name("scan.c")
+BUILD_FLAGS = ("-shared", "-fPIC", "-Wno-unused-command-line-argument")  # of compiling and linking alike
 ROOM = 1 << 14
 _DEVICES, _EVENTS, _TEXTS = range(3)
 _ARRAYS: tuple[tuple[str, type, int], ...] = (
@@ -171,7 +172,7 @@ def _library_path() -> Path:
     if not path.exists():
         from hexnpu import native
 
-        built = native.compile_program("logscan", [SOURCE], native.Target(), ("-shared", "-fPIC"))
+        built = native.compile_program("logscan", [SOURCE], native.Target(), BUILD_FLAGS)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{os.getpid()}")
         part.write_bytes(built.read_bytes())
