@@ -19,7 +19,7 @@ def quantized(type: Type, shape: tuple[int, ...], seed: int = 0) -> npt.NDArray[
     return quantize(weights, GGMLQuantizationType(int(type))).reshape(-1).view(np.uint8)
 
 
-def weight_at(type: Type, tile: npt.NDArray[np.uint8], row: int, k: int) -> np.float32:
+def weight_at(type: Type, tile: npt.NDArray[np.uint8], row: int, k: int) -> float:
     """One weight of a tile, by the words of the header file."""
     n_vectors = 8 if type == Type.Q8_0 else 4
     if type == Type.Q8_0:
@@ -28,7 +28,7 @@ def weight_at(type: Type, tile: npt.NDArray[np.uint8], row: int, k: int) -> np.f
         byte = int(tile[128 * (k % 16 // 4) + 4 * row + k % 4])
         quant = byte >> 4 if k >= 16 else byte & 15
     d, m = tile[128 * n_vectors + 4 * row :][:4].view(np.float16).astype(np.float32)
-    return np.float32(d * np.float32(quant - ZERO_POINT[type]) + m)
+    return float(d * np.float32(quant - ZERO_POINT[type]) + m)
 
 
 @pytest.mark.parametrize("type", sorted(TILED))
