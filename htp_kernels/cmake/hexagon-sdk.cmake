@@ -18,10 +18,12 @@ endif()
 set(CMAKE_C_COMPILER "${HEXAGON_TOOLS_ROOT}/Tools/bin/hexagon-clang${exe}")
 set(CMAKE_AR "${HEXAGON_TOOLS_ROOT}/Tools/bin/hexagon-ar${exe}" CACHE FILEPATH "archiver")
 set(CMAKE_C_FLAGS_INIT "-mv${HTP_ARCH} -mhvx -mhvx-length=128b -mhmx -G0 -fPIC")
+# Only the check of the compiler makes an archive; one step, as any other ranlib on the machine is not for Hexagon.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(CMAKE_C_ARCHIVE_CREATE "<CMAKE_AR> qcs <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "")
 
 # A loadable library of the NPU: its symbols of the C library and QuRT are found when it is loaded.
-set_property(GLOBAL PROPERTY TARGET_SUPPORTS_SHARED_LIBS TRUE)
 set(CMAKE_SHARED_LIBRARY_CREATE_C_FLAGS "-shared -G0 -fPIC -Wl,-Bsymbolic")
 set(CMAKE_SHARED_LIBRARY_SONAME_C_FLAG "-Wl,-soname,")
 set(HTP_SHARED ON)

@@ -1,14 +1,10 @@
 # What a device gets: bin/htp-server and lib/libhtp-v73.so ... v81, through the vendor's Hexagon SDK.
 include(ExternalProject)
 
-foreach(root HEXAGON_SDK_ROOT HEXAGON_TOOLS_ROOT)
-    if(NOT IS_DIRECTORY "${${root}}")
-        message(FATAL_ERROR "${root} is '${${root}}', which is no folder. Build in the container (hexnpu build), set it to "
-            "the Hexagon SDK's, or take an open preset that needs no SDK (open-linux-arm64, open-hexagon-v79)")
-    endif()
-endforeach()
+list(TRANSFORM HTP_ARCHS PREPEND v OUTPUT_VARIABLE archs)
+list(JOIN archs ", " archs)
 message(NOTICE "htp_kernels: this preset does not build the server's back end on the real NPU yet (FastRPC, dspqueue; its "
-    "place is platform/hexagon/).\nhtp_kernels: it builds the kernel libraries for ${HTP_ARCHS}, which nothing on the device "
+    "place is platform/hexagon/).\nhtp_kernels: it builds the kernel libraries for ${archs}, which nothing on the device "
     "loads yet, and htp-server with the emulated NPU.")
 
 if(WIN32)
