@@ -1,7 +1,8 @@
-"""Several NPU sessions as one: their ranks run the graphs of a GroupGraph at the same time and wait for each other at fences.
+"""Several NPU sessions as one: the ranks run the graphs of a GroupGraph at the same time and wait for each other at
+fences.
 
-A group survives the loss of nothing: whatever goes wrong on one rank, all ranks end with a status within the fence time-out, the
-group closes and raises GroupLost, which names the rank.
+A group survives the loss of nothing: whatever goes wrong on one rank, all ranks end with a status within the fence
+time-out, the group closes and raises GroupLost, which names the rank.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hexnpu.errors import DeviceError, GroupLost, HexnpuError, SessionLost, Usag
 from hexnpu.fuse import Fusion
 from hexnpu.group_graph import FENCE_DESC, GroupGraph, fuse_sums
 from hexnpu.placement import Joint
-from hexnpu.session import DEFAULT_FENCE_TIMEOUT_S, DEFAULT_PMU, Session, Stats
+from hexnpu.session import DEFAULT_FENCE_TIMEOUT_S, DEFAULT_PMU, Profiling, Session, Stats
 from hexnpu.store import MemoryUse
 from hexnpu.transport import Connection
 
@@ -69,12 +70,15 @@ class _Walk:
         self.batch = None
         for step in self.steps:
             if isinstance(step, Batch):
-                self.batch = step
-                self.session.stamp(step)
-                step.stamp_sequences(base)
-                return self.session.connection.post(self.session.number, step.data, lambda: self.session.doing(step))
+                return self._send(step, base)
             step.run()
         return None
+
+    def _send(self, batch: Batch, base: int) -> int:
+        self.batch = batch
+        self.session.stamp(batch)
+        batch.stamp_sequences(base)
+        return self.session.connection.post(self.session.number, batch.data, lambda: self.session.doing(batch))
 
 
 class Group:
@@ -102,7 +106,7 @@ class Group:
         self.fence_timeout_s = fence_timeout_s
         self.sessions = [
             Session(
-                connection, device, n_threads, vtcm_mib or _vtcm_share(device, devices, connection.hello.vtcm_bytes),
+                connection, device, n_threads, vtcm_mib or vtcm_share(device, devices, connection.hello.vtcm_bytes),
                 strict=strict, fusion=fusion, max_map_bytes=max_map_bytes, fence_timeout_s=fence_timeout_s,
             )
             for device in devices
@@ -178,7 +182,7 @@ class Group:
         for session in self.sessions:
             session.clear_states()
 
-    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_PMU) -> GroupProfiling:
+    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_PMU) -> Profiling:
         """As Session.profile; each line names its rank's device."""
         first, *others = self.sessions
         if mode == 0:
@@ -188,12 +192,12 @@ class Group:
             first.profile(mode, log_file, pmu)
             for session in others:
                 session.profile(mode, pmu=pmu, beside=first)
-        return GroupProfiling(self)
+        return Profiling(self)
 
     # Running
 
     def run_steps(self, steps: Sequence[Sequence[Batch | HostStep]], n_sequences: int) -> None:
-        """Runs each rank's steps in turn, all ranks at once. Their fences take `n_sequences` numbers. Raises GroupLost."""
+        """Runs each rank's steps in turn, all ranks at once; their fences take `n_sequences` numbers. Raises GroupLost."""
         base = self._take_sequences(n_sequences)
         flying: dict[int, _Walk] = {}
         faults: list[tuple[int | None, HexnpuError]] = []
@@ -247,27 +251,13 @@ class Group:
         self._refreshed = self._sequence
 
     def _lose(self, faults: Sequence[tuple[int | None, HexnpuError]]) -> NoReturn:
-        """Closes the group over the fault that the others follow from: the first that does not speak of another rank."""
+        """Closes the group over the fault that the others follow from: the first that speaks of no other rank's."""
         own = [f for f in faults if PASSED_ON not in str(f[1])]
         rank, cause = (own or faults)[0]
         self.close()
         whose = "" if rank is None else f"rank {rank} ({self.sessions[rank].name}): "
         stderr = cause.stderr if isinstance(cause, SessionLost) else ""
         raise GroupLost(f"the group of {self.name} is lost: {whose}{cause}; open a new group", stderr) from None
-
-
-class GroupProfiling:
-    """What Group.profile gives: leaving its `with` block ends the profile."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if not self._group.connection.closed:
-            self._group.profile(0)
 
 
 def _fault(walk: _Walk, reply: bytearray | SessionLost | DeviceError) -> HexnpuError | None:
@@ -282,8 +272,8 @@ def _fault(walk: _Walk, reply: bytearray | SessionLost | DeviceError) -> HexnpuE
     return None
 
 
-def _vtcm_share(device: str, devices: Sequence[str], vtcm_bytes: int) -> int:
-    """MiB of VTCM for a session: virtual sessions of one NPU (HTP0:0, HTP0:1) share what it has."""
+def vtcm_share(device: str, devices: Sequence[str], vtcm_bytes: int) -> int:
+    """MiB of VTCM for a session: virtual sessions of one NPU (HTP0:0, HTP0:1) share what it has; 0 is all of it."""
     npu = device.partition(":")[0]
     n = sum(d.partition(":")[0] == npu for d in devices)
     return max(2, *(mib for mib in (2, 4, 8) if mib << 20 <= vtcm_bytes // n)) if n > 1 else 0

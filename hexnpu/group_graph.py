@@ -5,7 +5,8 @@
     sums = g.allreduce(parts)              # one tensor a rank, the same bits on each
     y = g.hand_over(sums[0], to=1)         # a tensor of rank 1's graph
 
-Ops between ranks run in the order in which they are made, on every rank. Each takes numbers of the run's fence sequence.
+Ops between ranks run in the order in which they are made, on every rank. Each takes numbers of the run's fence
+sequence.
 """
 
 from __future__ import annotations

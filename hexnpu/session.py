@@ -137,7 +137,7 @@ class Stats:
 class Profiling:
     """What Session.profile gives: leaving its `with` block ends the profile."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session | Group) -> None:
         self._session = session
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""Fences when things go wrong: every fault on a rank is the group's error within the time-out, and no process stays behind."""
+"""Fences when things go wrong: every fault on a rank is the group's error in time, and no process stays behind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,12 @@ def server_pid(group: Group) -> int:
 def session_pids(group: Group) -> list[int]:
     """The ranks' processes, which were forked in order."""
     pid = server_pid(group)
-    with open(f"/proc/{pid}/task/{pid}/children") as children:
-        return sorted(map(int, children.read().split()))
+    return sorted(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def alive(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -34,7 +34,17 @@ def generate(
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print speed and op counts at the end.")] = False,
     target: Annotated[str, typer.Option("--target", help="Where to run: emu, unix:PATH or tcp:HOST:PORT.")] = "emu",
-    devices: Annotated[str, typer.Option("-d", "--devices", help="The session's device name.")] = "HTP0:0",
+    devices: Annotated[
+        str, typer.Option("-d", "--devices", help="The NPU, or several: HTP0:0,HTP1:0; HTP0:1 is a session more.")
+    ] = "HTP0:0",
+    split_mode: Annotated[str, typer.Option("--split-mode", help="Over several NPUs: layer or tensor.")] = "layer",
+    devices_weights: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--devices-weights", help="Each NPU's share, as 3,1.", show_default="equal shares"),
+    ] = None,
+    fence_timeout: Annotated[
+        float, typer.Option("--fence-timeout", help="Seconds that an NPU waits for another at most.")
+    ] = 60.0,
     threads: Annotated[
         Optional[int],  # noqa: UP045
         typer.Option("-t", "--threads", min=1, max=10, help="HVX threads.", show_default="CPU count, at most 4"),
@@ -48,6 +58,7 @@ def generate(
     from hexnpu.models.gguf_file import read_gguf
     from hexnpu.models.llama import KV_TYPES
     from hexnpu.models.sampler import Sampler, Sampling
+    from hexnpu.models.split import parse_split
     from hexnpu.models.tokenizer import ChatTokenizer
 
     if kv_type not in KV_TYPES:
@@ -60,14 +71,17 @@ def generate(
         raise UsageError("the prompt is not UTF-8; convert it, with iconv for example")
     if log is not None and not profile:
         raise UsageError("--log is where profile lines go; say which with --profile 1 or --profile 3")
+    split = parse_split(split_mode, devices_weights)
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)
     tokenizer = ChatTokenizer(file)
     text = tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt
     tokens = tokenizer.encode(text)
     context = n_ctx or min(file.integer("llama.context_length", 2048), 8192)
-    with open_session(target, devices=devices.split(","), n_threads=threads, strict=strict) as session:
-        engine = Engine(session, file, context, "q8_0" if kv_type == "q8_0" else "f16")
+    with open_session(
+        target, devices=devices.split(","), n_threads=threads, strict=strict, fence_timeout_s=fence_timeout
+    ) as session:
+        engine = Engine(session, file, context, "q8_0" if kv_type == "q8_0" else "f16", split)
         with session.profile(profile, log) if profile else nullcontext():
             for piece in tokenizer.stream(engine.generate(tokens, n_tokens, sampler, tokenizer.stops)):
                 sys.stdout.write(piece)

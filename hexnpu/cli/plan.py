@@ -4,37 +4,49 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
     from rich.table import Table
 
-    from hexnpu.graph import Tensor
+    from hexnpu.graph import Graph, Tensor
+    from hexnpu.group_graph import GroupGraph
+    from hexnpu.plan.base import Device
     from hexnpu.planner import PlannedOp
 
 
 def plan(
-    model: Annotated[Path, typer.Argument(help="The GGUF file of a llama model.", show_default=False)],
+    model_path: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The GGUF file of a llama model.", show_default=False)
+    ],
     n_tokens: Annotated[int, typer.Option("--tokens", min=1, help="Tokens of the step; 1 is generation.")] = 1,
     n_kv: Annotated[int, typer.Option("--kv", min=1, help="Rows of the KV cache that the step sees.")] = 256,
     kv_type: Annotated[str, typer.Option("--kv-type", help="Type of the KV cache: f16 or q8_0.")] = "f16",
     threads: Annotated[int, typer.Option("-t", "--threads", min=1, max=10, help="HVX threads.")] = 4,
     vtcm_mib: Annotated[int, typer.Option("--vtcm", help="VTCM in MiB: 2, 4 or 8.")] = 8,
     arch: Annotated[int, typer.Option("--arch", help="73, 75, 79 or 81.")] = 79,
+    devices: Annotated[str, typer.Option("-d", "--devices", help="The NPU, or several: HTP0:0,HTP1:0.")] = "HTP0:0",
+    split_mode: Annotated[str, typer.Option("--split-mode", help="Over several NPUs: layer or tensor.")] = "layer",
+    devices_weights: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 needs the class
+        typer.Option("--devices-weights", help="Each NPU's share, as 3,1.", show_default="equal shares"),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every op, not one line for equal ones.")] = False,
 ) -> None:
     """Show the fused ops of one step: kernel, shapes, types, threads, VTCM and weight bytes. Nothing is run."""
     from rich.console import Console
 
     from hexnpu.errors import UsageError
-    from hexnpu.fuse import fuse
     from hexnpu.models.gguf_file import read_gguf
     from hexnpu.models.llama import KV_TYPES, Llama
+    from hexnpu.models.split import SplitLlama, parse_split
     from hexnpu.native import ARCHS
     from hexnpu.plan.base import Device
-    from hexnpu.planner import Planner
 
     if kv_type not in KV_TYPES:
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
@@ -43,15 +55,59 @@ def plan(
     if arch not in ARCHS:
         raise UsageError(f"--arch is {arch}; it must be one of {', '.join(map(str, ARCHS))}")
     n_kv = max(n_kv, n_tokens)
-    graph = Llama(read_gguf(model), n_kv, "q8_0" if kv_type == "q8_0" else "f16").graph(n_tokens, n_kv)
-    planner = Planner(Device(arch, threads, vtcm_mib << 20))
-    nodes, apart = fuse(graph, planner.refusal)
-    ops = [planner.planned(node) for node in nodes]
+    names = devices.split(",")
+    split = parse_split(split_mode, devices_weights)
+    model = Llama(read_gguf(model_path), n_kv, "q8_0" if kv_type == "q8_0" else "f16")
+    device = Device(arch, threads, vtcm_mib << 20)
     # In a file or a pipe every op is one line, however long.
-    Console(width=None if sys.stdout.isatty() else 200).print(_table(ops, everything))
-    print(_totals(ops))
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    if len(names) == 1:
+        ops, apart = _plan_alone(model.graph(n_tokens, n_kv), device)
+        _show(console, ops, everything)
+    else:
+        whole = SplitLlama(model, len(names), split)
+        ranks, apart = _plan_ranks(whole.graph(n_tokens, n_kv), names, device)
+        for name, share, ops in zip(names, whole.describe(), ranks, strict=True):
+            print(f"\n{name}: {share}" if name != names[0] else f"{name}: {share}")
+            _show(console, ops, everything)
     for reason in apart:
         print(f"not fused: {reason}")
+
+
+def _plan_alone(graph: Graph, device: Device) -> tuple[list[PlannedOp], list[str]]:
+    from hexnpu.fuse import fuse
+    from hexnpu.planner import Planner
+
+    planner = Planner(device)
+    nodes, apart = fuse(graph, planner.refusal)
+    return [planner.planned(node) for node in nodes], apart
+
+
+def _plan_ranks(
+    graph: GroupGraph, names: Sequence[str], device: Device
+) -> tuple[list[list[PlannedOp]], list[str]]:
+    """Each rank's ops, as a group of these devices plans them."""
+    from dataclasses import replace
+
+    from hexnpu.fuse import Fusion, fuse
+    from hexnpu.group import vtcm_share
+    from hexnpu.group_graph import fuse_sums
+    from hexnpu.planner import Planner
+
+    shares = [vtcm_share(name, names, device.vtcm_bytes) << 20 or device.vtcm_bytes for name in names]
+    planners = [Planner(replace(device, vtcm_bytes=share)) for share in shares]
+    taken, apart = fuse_sums(graph, [p.refusal for p in planners], Fusion.ALL)
+    ranks = []
+    for planner, part, places in zip(planners, graph.ranks, taken, strict=True):
+        nodes, reasons = fuse(part, planner.refusal, Fusion.ALL, places)
+        ranks.append([planner.planned(node) for node in nodes])
+        apart += reasons
+    return ranks, apart
+
+
+def _show(console: Console, ops: list[PlannedOp], everything: bool) -> None:
+    console.print(_table(ops, everything))
+    print(_totals(ops))
 
 
 def _table(ops: list[PlannedOp], everything: bool) -> Table:

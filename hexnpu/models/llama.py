@@ -133,7 +133,8 @@ class Llama:
         return result["logits"].reshape(n_outputs, self.config.n_vocab)
 
     def embed(self, g: Graph, n_tokens: int) -> Tensor:
-        return g.get_rows(self._weight(g, "token_embd.weight"), g.input("tokens", (n_tokens,), Type.I32), name="inp_embd")
+        tokens = g.input("tokens", (n_tokens,), Type.I32)
+        return g.get_rows(self._weight(g, "token_embd.weight"), tokens, name="inp_embd")
 
     def step(self, g: Graph, n_tokens: int, n_kv: int, n_outputs: int) -> Step:
         pos = g.input("pos", (n_tokens,), Type.I32)

@@ -1,8 +1,8 @@
 """A llama model over the ranks of a group: layers in turn, or every layer's heads and FFN columns side by side.
 
 Tensor split: rank r has some query heads with the KV heads they read, and some columns of the FFN; what the ranks'
-output projections give is summed by ALLREDUCE, twice a layer. Layer split: rank r has some layers, and hands over to the next.
-Shares need not be even. A cut through the K of a quantized weight lies between two of its blocks.
+output projections give is summed by ALLREDUCE, twice a layer. Layer split: rank r has some layers, and hands over to
+the next. Shares need not be even. A cut through the K of a quantized weight lies between two of its blocks.
 """
 
 from __future__ import annotations
@@ -34,6 +34,17 @@ class Split:
 
     mode: SplitMode = "layer"
     weights: tuple[float, ...] | None = None
+
+
+def parse_split(mode: str, weights: str | None) -> Split:
+    """A split as it is written on the command line: `layer` or `tensor`, and shares as in `3,1`."""
+    modes = [m for m in SPLIT_MODES if m == mode]
+    if not modes:
+        raise UsageError(f"--split-mode is {mode!r}; it must be one of {', '.join(SPLIT_MODES)}")
+    try:
+        return Split(modes[0], tuple(map(float, weights.split(","))) if weights else None)
+    except ValueError:
+        raise UsageError(f"--devices-weights is {weights!r}; it must be numbers, as 3,1") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +206,8 @@ class SplitLlama:
         if split.mode not in SPLIT_MODES:
             raise UsageError(f"split mode {split.mode!r}; there are {' and '.join(SPLIT_MODES)}")
         if len(self.weights) != n_ranks or min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
-            raise UsageError(f"shares {', '.join(f'{w:g}' for w in self.weights)} of {n_ranks} devices: one each, from 0")
+            given = ", ".join(f"{w:g}" for w in self.weights)
+            raise UsageError(f"shares {given} of {n_ranks} devices: there must be one each, none below 0")
 
     def graph(self, n_tokens: int, n_kv: int, n_outputs: int = 1) -> GroupGraph:
         """The graphs of one step: inputs as of Llama.graph, outputs for `logits`."""
@@ -214,7 +226,8 @@ class SplitLlama:
         if self.split.mode == "layer":
             return [f"layers {s.first} to {s.end - 1}" if s.n else "nothing" for s in self.layers]
         return [
-            f"{s.heads.n} heads over {s.kv.n} KV heads, {s.columns.n} FFN columns, {s.vocab.n} logits" for s in self.shards
+            f"{s.heads.n} heads over {s.kv.n} KV heads, {s.columns.n} FFN columns, {s.vocab.n} logits"
+            for s in self.shards
         ]
 
     # Layers in turn
@@ -243,7 +256,8 @@ class SplitLlama:
     @cached_property
     def shards(self) -> list[_Shard]:
         model, c = self._model, self.config
-        heads = cut_heads(c.n_heads, c.n_kv_heads, self.weights, lambda h: h * c.value_dim % self._block("attn_output") == 0)
+        block = self._block("attn_output")
+        heads = cut_heads(c.n_heads, c.n_kv_heads, self.weights, lambda h: h * c.value_dim % block == 0)
         unit = max(self._block("ffn_down"), TILE if c.n_ff >= TILE * self.n_ranks else 1)
         columns = cut(c.n_ff, self.weights, [*range(0, c.n_ff, unit), c.n_ff])
         vocab = cut(c.n_vocab, self.weights, [*range(0, c.n_vocab, TILE), c.n_vocab])

@@ -28,6 +28,7 @@ class Tiny:
     arch: str = "llama"
     leave_out: str | None = None
     nan_in: str | None = None
+    biases: bool = False
 
     def write(self, path: Path, seed: int = 0) -> Path:
         writer = gguf.GGUFWriter(path, self.arch)
@@ -66,6 +67,8 @@ class Tiny:
         shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (n_vocab, self.n_embd)}
         for i in range(self.n_layers):
             shapes |= {f"blk.{i}.{part}.weight": shape for part, shape in layer.items()}
+            if self.biases:
+                shapes |= {f"blk.{i}.{part}.bias": shape[:1] for part, shape in layer.items() if len(shape) > 1}
         shapes["output_norm.weight"] = (self.n_embd,)
         if not self.tied:
             shapes["output.weight"] = (n_vocab, self.n_embd)
