@@ -201,10 +201,12 @@ def _open(hop: _Hop, sock: Any, target: Target, accept: bool) -> SSHClient:
             transport_factory=functools.partial(_transport, known_types),
         )  # fmt: skip
     except BaseException as error:
+        transport = client.get_transport()
+        encrypted = transport is not None and transport.initial_kex_done
         client.close()
         sock.close()
         if isinstance(error, Exception) and not isinstance(error, DeployError):
-            raise _connection_error(hop, error) from None
+            raise _connection_error(hop, error, encrypted) from None
         raise
     transport = client.get_transport()
     assert transport
@@ -226,13 +228,12 @@ def _key_type(algorithm: str) -> str:
     return "ssh-rsa" if algorithm.startswith("rsa-sha2") else algorithm
 
 
-def _connection_error(hop: _Hop, error: Exception) -> DeployError:
+def _connection_error(hop: _Hop, error: Exception, encrypted: bool) -> DeployError:
     paramiko = _paramiko()
     if isinstance(error, paramiko.BadHostKeyException):
         return _changed(hop, error.key, _fingerprint(error.expected_key))
-    # Also "No authentication methods available", and keys that need a passphrase.
-    authentication = isinstance(error, paramiko.AuthenticationException | ValueError)
-    if authentication or "authentication methods" in str(error):
+    # After the key exchange only authentication is left; what is wrong with one key file comes as many exceptions.
+    if encrypted and isinstance(error, paramiko.SSHException | ValueError):
         tried = ", ".join(hop.keys) or "~/.ssh/id_*"
         return AuthFailed(
             f"{hop} accepted no key (tried the agent and {tried}): add a public key to its authorized_keys; "

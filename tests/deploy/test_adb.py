@@ -1,0 +1,102 @@
+"""Which device is meant, and what is said when none can be reached. A real adb server throughout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hexnpu.deploy.adb import attached, choose, server_address
+from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.errors import DeployError, DeviceNotReady, NoAdbServer, NoDevice, SeveralDevices
+from hexnpu.deploy.targets import parse_target
+from tests.deploy.conftest import Adb
+from tests.deploy.sshd import free_port
+
+
+def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(free_port()))
+    with pytest.raises(NoAdbServer, match="adb start-server"):
+        open_device(parse_target("adb"))
+
+
+def test_a_port_that_is_none() -> None:
+    with pytest.raises(NoAdbServer, match="no port"):
+        server_address({"ANDROID_ADB_SERVER_PORT": "x"})
+    assert server_address({}) == ("127.0.0.1", 5037)
+
+
+def test_no_device(adb: Adb) -> None:
+    with pytest.raises(NoDevice, match="USB debugging"):
+        open_device(parse_target("adb"))
+    with pytest.raises(NoDevice, match="attached: none"):
+        open_device(parse_target("adb:R5CT1"))
+
+
+def test_one_device_needs_no_serial(adb: Adb, tmp_path: Path) -> None:
+    serial = adb.connect(tmp_path)
+    with open_device(parse_target("adb")) as device:
+        assert device.name == f"android:{serial}"
+        assert device.open(Command(("echo", "x"))).communicate() == (0, b"x\n", b"")
+
+
+def test_several_devices(adb: Adb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serials = [adb.connect(tmp_path), adb.connect(tmp_path)]
+    with pytest.raises(SeveralDevices) as error:
+        open_device(parse_target("adb"))
+    assert all(f"{serial} (device)" in str(error.value) for serial in serials)
+    assert "--target android:SERIAL" in str(error.value)
+    assert open_device(parse_target(f"android:{serials[1]}")).name == f"android:{serials[1]}"
+    monkeypatch.setenv("ANDROID_SERIAL", serials[0])
+    assert open_device(parse_target("android")).name == f"android:{serials[0]}"
+
+
+def test_an_unauthorized_device(adb: Adb, tmp_path: Path) -> None:
+    serial = adb.connect(tmp_path, "--banner", "unauthorized")
+    state = dict(attached()).get(serial)
+    if state is None:
+        # This server forgets a TCP device that does not authorize; then it is as good as absent.
+        with pytest.raises(NoDevice):
+            open_device(parse_target(f"android:{serial}"))
+    else:
+        with pytest.raises(DeviceNotReady, match=state):
+            open_device(parse_target(f"android:{serial}"))
+
+
+@pytest.mark.parametrize(
+    ("state", "remedy"), [("unauthorized", "USB debugging"), ("offline", "replug"), ("recovery", "reboot")]
+)
+def test_states(state: str, remedy: str) -> None:
+    with pytest.raises(DeviceNotReady, match=remedy):
+        choose([("A", state)], "A")
+    with pytest.raises(DeviceNotReady, match=remedy):
+        choose([("A", state)], None)
+    assert choose([("A", state), ("B", "device")], None) == "B"
+
+
+def test_a_command_that_is_too_long(adb: Adb, tmp_path: Path) -> None:
+    adb.connect(tmp_path)
+    with open_device(parse_target("adb")) as device, pytest.raises(DeployError, match="65535"):
+        device.open(Command(("true", "x" * 70_000)))
+
+
+def test_a_path_that_is_too_long(adb: Adb, tmp_path: Path) -> None:
+    from hexnpu.deploy.device import Upload
+
+    adb.connect(tmp_path)
+    long = "/".join(["n" * 200] * 6)
+    with open_device(parse_target("adb")) as device, pytest.raises(DeployError, match="shorter"):
+        device.upload(str(tmp_path), [Upload(long, 0, 0, lambda: iter(()))], lambda n: None)
+
+
+def test_a_failed_upload_says_why(adb: Adb, tmp_path: Path) -> None:
+    from hexnpu.deploy.device import Upload
+
+    adb.connect(tmp_path)
+    (tmp_path / "file").touch()
+    data = bytes(65536)
+    with open_device(parse_target("adb")) as device:
+        with pytest.raises(DeployError, match="File exists"):
+            device.upload(f"{tmp_path}/file", [Upload("x", 100 << 16, 0, lambda: iter([data] * 100))], lambda n: None)
+        device.upload(f"{tmp_path}/to", [Upload("x", 1, 0, lambda: iter((b"1",)))], lambda n: None)
+    assert (tmp_path / "to/x").read_bytes() == b"1"

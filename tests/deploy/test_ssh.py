@@ -1,0 +1,224 @@
+"""How SSH connections are made: configuration, jump hosts, host keys, the agent; and what is said when they are not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.errors import AuthFailed, DeployError, HostKeyRefused, HostNotFound, PortRefused
+from hexnpu.deploy.targets import parse_target
+from tests.conftest import require_tool
+from tests.deploy.sshd import Sshd, free_port, make_key
+
+
+def connects(target: str, accept: bool = False) -> bool:
+    with open_device(parse_target(target), accept_new_host_key=accept) as device:
+        return device.open(Command(("true",))).exit_code() == 0
+
+
+@pytest.fixture
+def jump(tmp_path: Path, sshd: Sshd) -> Iterator[Sshd]:
+    """A second server that takes the same key, with another host key."""
+    server = Sshd(tmp_path / "jump", sshd.program)
+    server.start()
+    (server.folder / "authorized_keys").write_text((sshd.folder / "authorized_keys").read_text())
+    yield server
+    server.stop()
+
+
+def configure(home: Path, text: str) -> None:
+    (home / ".ssh/config").write_text(text)
+
+
+def test_host_names_of_the_configuration(sshd: Sshd, home: Path) -> None:
+    (home / ".ssh/id_ed25519").rename(home / ".ssh/other")
+    configure(
+        home,
+        f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User {sshd.user}\n  IdentityFile ~/.ssh/other\n"
+        "  IdentitiesOnly yes\n",
+    )
+    assert connects("linux:box")
+
+
+def test_what_the_target_says_comes_first(sshd: Sshd, home: Path) -> None:
+    configure(home, "Host 127.0.0.1\n  Port 1\n  User nobody\n")
+    assert connects(sshd.target)
+
+
+def test_proxy_command(sshd: Sshd, home: Path) -> None:
+    configure(
+        home,
+        f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User {sshd.user}\n"
+        "  ProxyCommand python3 -c 'import socket,os,threading as t;s=socket.create_connection((\"%h\",%p));"
+        "t.Thread(target=lambda:[s.sendall(d) for d in iter(lambda:os.read(0,9999),b\"\")],daemon=True).start();"
+        "[os.write(1,d) for d in iter(lambda:s.recv(9999),b\"\")]' 2>/dev/null\n",
+    )
+    assert connects("linux:box")
+
+
+def test_proxy_jump(sshd: Sshd, jump: Sshd, home: Path) -> None:
+    """The target is reached from the jump host, whose own key is checked too."""
+    configure(
+        home,
+        f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n  ProxyJump hop\n"
+        f"Host hop\n  HostName 127.0.0.1\n  Port {jump.port}\n",
+    )
+    with pytest.raises(HostKeyRefused, match=str(jump.port)):
+        connects("linux:box")
+    with (home / ".ssh/known_hosts").open("a") as file:
+        file.write(jump.known_hosts_line())
+    assert connects("linux:box")
+    assert f"127.0.0.1 port {sshd.port}" in jump.log or "direct-tcpip" in jump.log or "Accepted" in jump.log
+
+
+def test_two_jumps_in_one_line(sshd: Sshd, jump: Sshd, home: Path) -> None:
+    with (home / ".ssh/known_hosts").open("a") as file:
+        file.write(jump.known_hosts_line())
+    configure(home, f"Host 127.0.0.1\n  ProxyJump {jump.user}@localhost:{jump.port},{sshd.user}@localhost:{sshd.port}\n")
+    with (home / ".ssh/known_hosts").open("a") as file:
+        file.write(jump.known_hosts_line().replace("127.0.0.1", "localhost"))
+        file.write(sshd.known_hosts_line().replace("127.0.0.1", "localhost"))
+    assert connects(sshd.target)
+
+
+def test_jumps_in_a_circle(sshd: Sshd, home: Path) -> None:
+    configure(home, "Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
+    with pytest.raises(DeployError, match="circle"):
+        connects("linux:a")
+
+
+def test_a_jump_host_that_cannot_reach_the_target(sshd: Sshd, home: Path) -> None:
+    port = free_port()
+    configure(home, f"Host box\n  HostName 127.0.0.1\n  Port {port}\n  ProxyJump 127.0.0.1:{sshd.port}\n")
+    with pytest.raises(PortRefused, match=f"{port} cannot be reached from its jump host"):
+        connects("linux:box")
+
+
+def test_an_unknown_host_key(sshd: Sshd, home: Path) -> None:
+    known = home / ".ssh/known_hosts"
+    known.unlink()
+    fingerprint = subprocess.run(
+        ["ssh-keygen", "-lf", sshd.folder / "host_key.pub"], stdout=subprocess.PIPE, check=True
+    ).stdout.decode().split()[1]  # fmt: skip
+    with pytest.raises(HostKeyRefused) as error:
+        connects(sshd.target)
+    assert fingerprint in str(error.value)
+    assert f"hexnpu run --target {sshd.target} --accept-new-host-key -- true" in str(error.value)
+    assert not known.exists()
+    known.write_text("# kept")
+    assert connects(sshd.target, accept=True)
+    assert known.read_text() == f"# kept\n{sshd.known_hosts_line()}"
+    assert connects(sshd.target)
+
+
+def test_a_changed_host_key_is_always_refused(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+    kind, key, _ = make_key(tmp_path / "other").split()
+    line = f"[127.0.0.1]:{sshd.port} {kind} {key}\n"
+    (home / ".ssh/known_hosts").write_text(line)
+    for accept in (False, True):
+        with pytest.raises(HostKeyRefused, match="has changed") as error:
+            connects(sshd.target, accept)
+        assert "ssh-keygen -R" in str(error.value)
+    assert (home / ".ssh/known_hosts").read_text() == line
+
+
+def test_hashed_known_hosts(sshd: Sshd, home: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", home / ".ssh/known_hosts"], check=True, stderr=subprocess.DEVNULL)
+    assert "127.0.0.1" not in (home / ".ssh/known_hosts").read_text()
+    assert connects(sshd.target)
+
+
+def test_the_agent(sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_tool("ssh-agent", "openssh-client")
+    address = home / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.DEVNULL)
+    try:
+        while not address.exists():
+            assert agent.poll() is None
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
+        subprocess.run(["ssh-add", "-q", home / ".ssh/id_ed25519"], check=True)
+        (home / ".ssh/id_ed25519").unlink()
+        assert connects(sshd.target)
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def test_no_key_is_accepted(sshd: Sshd, home: Path) -> None:
+    (home / ".ssh/id_ed25519").unlink()
+    with pytest.raises(AuthFailed, match="authorized_keys"):
+        connects(sshd.target)
+    make_key(home / ".ssh/id_ed25519")
+    with pytest.raises(AuthFailed, match="authorized_keys"):
+        connects(sshd.target)
+
+
+def test_a_key_with_a_passphrase(sshd: Sshd, home: Path) -> None:
+    key = home / ".ssh/id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret words", "-f", key], check=True, stdout=subprocess.DEVNULL)
+    with pytest.raises(AuthFailed, match="ssh-add") as error:
+        connects(sshd.target)
+    assert "secret" not in str(error.value)
+
+
+def test_a_key_file_that_is_none(sshd: Sshd, home: Path) -> None:
+    (home / ".ssh/id_rsa").write_text("not a key")
+    (home / ".ssh/id_ed25519").unlink()
+    with pytest.raises(AuthFailed):
+        connects(sshd.target)
+
+
+def test_a_wrong_host(home: Path) -> None:
+    with pytest.raises(HostNotFound, match="check"):
+        connects("linux:no-such-host.invalid")
+
+
+def test_a_refused_port(home: Path) -> None:
+    with pytest.raises(PortRefused, match="refused"):
+        connects(f"linux:127.0.0.1:{free_port()}")
+
+
+def test_a_port_that_speaks_something_else(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            sock, _ = server.accept()
+            with sock:
+                sock.sendall(b"HTTP/1.1 400 Bad Request\r\n" * 200)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(PortRefused, match="SSH"):
+            connects(f"linux:127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+
+
+def test_a_broken_configuration(home: Path) -> None:
+    configure(home, "Host x\n  Port no\n")
+    with pytest.raises(DeployError, match="config"):
+        connects("linux:x")
+    configure(home, "\0\x01\x02\n")
+    with pytest.raises(DeployError, match="config"):
+        connects("linux:x")
+
+
+def test_a_login_that_prints_and_a_shell_that_is_none(
+    sshd: Sshd, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forced command stands for a login script: noise before our line is dropped, and no line is an error."""
+    keys = sshd.folder / "authorized_keys"
+    public = keys.read_text()
+    keys.write_text(f'command="echo noise; eval \\"$SSH_ORIGINAL_COMMAND\\"" {public}')
+    with open_device(parse_target(sshd.target)) as device:
+        assert device.open(Command(("echo", "a  b"))).communicate() == (0, b"a  b\n", b"")
+    keys.write_text(f'command="echo this account is closed; false" {public}')
+    with open_device(parse_target(sshd.target)) as device, pytest.raises(DeployError, match="account is closed"):
+        device.open(Command(("true",))).exit_code()
+    assert os.environ["HOME"] == str(home)
