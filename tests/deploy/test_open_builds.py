@@ -184,8 +184,8 @@ def test_vendor_preset_builds_a_kernel_library(vendor: Path) -> None:
     built = cmake("--build", folder, "--target", "htp-v79")
     assert built.returncode == 0, built.stdout + built.stderr
     assert elf_of((folder / "htp-v79" / "libhtp-v79.so").read_bytes()).arch == 79
-    targets = cmake("--build", folder, "--target", "help").stdout
-    assert all(f"/htp-v{arch}: phony" in targets for arch in ARCHS) and "htp-server: " in targets
+    rules = (folder / "build.ninja").read_text()
+    assert all(f"build {name}: " in rules for name in ("htp-server", *(f"htp-v{arch}" for arch in ARCHS)))
 
 
 @pytest.mark.parametrize("system", ["android", "linux", "windows"])
