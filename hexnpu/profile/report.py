@@ -139,7 +139,7 @@ def batch_times(line: Timeline) -> BatchTimes:
     epilogue[with_ops] = np.maximum(ends - last[with_ops], 0) / b.mhz[with_ops]
     gaps = b.usec - used - prologue - epilogue
     next_is_same = b.device[1:] == b.device[:-1]
-    host[1:][next_is_same] = (b.begin_ns[1:] - b.end_ns[:-1])[next_is_same] / 1000.0
+    host[1:][next_is_same] = np.maximum(b.begin_ns[1:] - b.end_ns[:-1], 0)[next_is_same] / 1000.0
     if not line.stamped:
         trailer = b.host_usec >= 0
         host[trailer] = np.maximum(b.host_usec[trailer] - b.usec[trailer], 0.0)
