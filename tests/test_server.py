@@ -250,6 +250,39 @@ def test_closing_ends_the_process(server: Server) -> None:
     assert "there is no session" in server.client.ask(FrameType.STATS, session=session).text
 
 
+def test_too_many_sessions_are_refused(server: Server) -> None:
+    request = record(wire.OPEN, 1, 2, 0, b"HTP0:0", 0, 0)
+    replies = [server.client.ask(FrameType.OPEN, request) for _ in range(257)]
+    assert {r.status for r in replies[:-1]} == {Status.OK}
+    assert replies[-1].text == "cannot open a session: this server has 256 of them already; close some"
+    server.client.good(FrameType.CLOSE, session=replies[0].session)
+    server.client.open()
+
+
+def test_more_clients_than_the_server_takes_wait(tmp_path: Path) -> None:
+    path = tmp_path / "server"
+    process = subprocess.Popen([server_program(), "--listen", f"unix:{path}"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout and process.stdout.readline()
+        clients = []
+        for _ in range(257):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(str(path))
+            clients.append(Client(sock))
+        for client in clients[:-1]:
+            client.good(FrameType.HELLO)
+        tag = clients[-1].send(FrameType.HELLO)
+        clients[-1].socket.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            clients[-1].receive()
+        clients[0].socket.close()
+        clients[-1].socket.settimeout(TIMEOUT_S)
+        assert clients[-1].receive().tag == tag
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_two_clients_on_a_socket(tmp_path: Path) -> None:
     path = tmp_path / "server"
     process = subprocess.Popen([server_program(), "--listen", f"unix:{path}"], stdout=subprocess.PIPE, text=True)

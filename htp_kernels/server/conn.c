@@ -41,6 +41,7 @@ struct conn *conn_open(int in, int out, bool is_stdio) {
     fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
     c->next = server.conns;
     server.conns = c;
+    server.n_conns++;
     return c;
 }
 
@@ -71,6 +72,7 @@ void conn_close(struct conn *c) {
         at = &(*at)->next;
     }
     *at = c->next;
+    server.n_conns--;
     close(c->in);
     if (c->out != c->in) {
         close(c->out);

@@ -26,7 +26,7 @@
 #define MAX_MAP_BYTES 3355443200ull
 #define KEPT_FREE (512ull << 20) /* of the low memory: VTCM, tables, descriptors */
 #define VERSION "0.1.0"
-#define MAX_POLL 1024u
+#define MAX_POLL (1 + MAX_SESSIONS + 2 * MAX_CONNS)
 
 #ifdef EMU_ASAN
 #define FLAVOUR "asan"
@@ -131,22 +131,20 @@ struct poll_owner {
 
 static nfds_t fill_poll(struct pollfd *fds, struct poll_owner *owners) {
     nfds_t n = 0;
-    if (server.listen_fd >= 0) {
+    if (server.listen_fd >= 0 && server.n_conns < MAX_CONNS) {
         owners[n] = (struct poll_owner){0};
         fds[n++] = (struct pollfd){.fd = server.listen_fd, .events = POLLIN};
     }
     for (struct conn *c = server.conns; c; c = c->next) {
-        for (struct session *s = c->sessions; s && n < MAX_POLL - 2; s = s->next) {
+        for (struct session *s = c->sessions; s; s = s->next) {
             if (!s->dead) {
                 owners[n] = (struct poll_owner){.session = s};
                 fds[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
             }
         }
         short in = conn_wants_input(c) ? POLLIN : 0, out = c->first ? POLLOUT : 0;
-        if (n < MAX_POLL - 2) {
-            owners[n] = (struct poll_owner){.conn = c};
-            fds[n++] = (struct pollfd){.fd = c->in, .events = c->in == c->out ? in | out : in};
-        }
+        owners[n] = (struct poll_owner){.conn = c};
+        fds[n++] = (struct pollfd){.fd = c->in, .events = c->in == c->out ? in | out : in};
         if (c->in != c->out && out) {
             owners[n] = (struct poll_owner){.conn = c};
             fds[n++] = (struct pollfd){.fd = c->out, .events = out};

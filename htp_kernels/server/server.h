@@ -20,6 +20,8 @@
     (sizeof(struct htp_request) + HTP_MAX_BUFS * sizeof(struct htp_buf) \
      + HTP_MAX_TENSORS * sizeof(struct htp_wire_tensor) + HTP_MAX_OPS * sizeof(struct htp_wire_op))
 #define SENTENCE_BYTES 320u
+#define MAX_CONNS 256u    /* more clients wait in the listening socket's queue */
+#define MAX_SESSIONS 256u /* of all connections; more are refused */
 #define HTP_SANITIZER_EXIT 86
 
 enum ctl_kind {
@@ -115,6 +117,7 @@ struct conn {
 struct server {
     struct htp_hello hello;
     struct conn *conns;
+    uint32_t n_conns, n_sessions;
     uint32_t last_session, last_handle;
     const char *listen_name;
     int listen_fd;

@@ -111,6 +111,10 @@ static void release(struct session *s) {
 }
 
 struct session *session_open(struct conn *c, const struct htp_config *config, char *why) {
+    if (server.n_sessions == MAX_SESSIONS) {
+        snprintf(why, SENTENCE_BYTES, "this server has %u of them already; close some", MAX_SESSIONS);
+        return NULL;
+    }
     struct session *s = calloc(1, sizeof *s);
     s->fd = -1;
     if (!start(s, config)) {
@@ -124,6 +128,7 @@ struct session *session_open(struct conn *c, const struct htp_config *config, ch
     s->last = &s->first;
     s->next = c->sessions;
     c->sessions = s;
+    server.n_sessions++;
     return s;
 }
 
@@ -165,6 +170,7 @@ void session_close(struct conn *c, struct session *s) {
         at = &(*at)->next;
     }
     *at = s->next;
+    server.n_sessions--;
     free(s);
 }
 
