@@ -25,7 +25,8 @@ __all__ = [
 
 _HOMES = {
     "errors": ("DeviceError", "GroupLost", "HexnpuError", "SessionLost", "UsageError"), "fuse": ("Fusion",),
-    "graph": ("Graph", "Tensor"), "group": ("Group",), "group_graph": ("GroupGraph",), "plan.base": ("ShapeError",), "session": ("Session", "open"), "tensor": ("Type",),
+    "graph": ("Graph", "Tensor"), "group": ("Group",), "group_graph": ("GroupGraph",),
+    "plan.base": ("ShapeError",), "session": ("Session", "open"), "tensor": ("Type",),
 }  # fmt: skip
 
 

@@ -55,8 +55,8 @@ class Port:
 class Compiled:
     """What `session.compile` makes of a graph. `ops`: its planned ops; `apart`: the fusions that could not be made.
 
-    A graph of a group is placed with the others (`joint`) and with the fusions that all of them make (`taken`); its steps
-    are made when all graphs have their places.
+    A graph of a group is placed with the others (`joint`) and with the fusions that all of them make (`taken`); its
+    steps are made when all graphs have their places.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ class Group:
     # Running
 
     def run_steps(self, steps: Sequence[Sequence[Batch | HostStep]], n_sequences: int) -> None:
-        """Runs each rank's steps in turn, all ranks at once; their fences take `n_sequences` numbers. Raises GroupLost."""
+        """Runs each rank's steps in turn, all ranks at once; their fences take `n_sequences` numbers."""
         base = self._take_sequences(n_sequences)
         flying: dict[int, _Walk] = {}
         faults: list[tuple[int | None, HexnpuError]] = []

@@ -72,15 +72,14 @@ def open(
     fence_timeout_s: float = DEFAULT_FENCE_TIMEOUT_S,
     env: dict[str, str] | None = None,
 ) -> Session | Group:
-    """Opens an NPU session on `target` (None: this machine's emulator), or a group of sessions: one for each of `devices`.
+    """Opens an NPU session on `target` (None: this machine's emulator), or a group of them: one for each of `devices`.
 
-    A device is HTPn:m, virtual session m of NPU n; the sessions of one NPU share its VTCM.
-
-    `n_threads` is the number of HVX threads a session (default: 4, or its share of the CPUs there are), `vtcm_mib` its VTCM
-    (default: what the device has), `max_map_bytes` what it maps at a time. `fence_timeout_s`: how long a rank of a group
-    waits for another before the group is lost. `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot take an
-    error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env` is added to the emulator's
-    environment. Use the session in a `with` block, or close it.
+    A device is HTPn:m, virtual session m of NPU n; the sessions of one NPU share its VTCM. `n_threads` is the number of
+    HVX threads a session (default: 4, or its share of the CPUs there are), `vtcm_mib` its VTCM (default: what the
+    device has), `max_map_bytes` what it maps at a time. `fence_timeout_s`: how long a rank of a group waits for another
+    before the group is lost. `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot
+    take an error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env` is added to the
+    emulator's environment. Use the session in a `with` block, or close it.
     """
     if isinstance(devices, str) or not devices or not all(_DEVICE.fullmatch(d) for d in devices):
         raise UsageError(f"unknown devices {devices!r}; a session has one device, ('HTP0:0',), a group has several")
@@ -91,8 +90,9 @@ def open(
     try:
         if len(devices) == 1:
             return Session(
-                connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion, max_map_bytes=max_map_bytes
-            )
+                connection, devices[0], threads, vtcm_mib or 0, strict=strict, fusion=fusion,
+                max_map_bytes=max_map_bytes,
+            )  # fmt: skip
         from hexnpu.group import Group
 
         return Group(

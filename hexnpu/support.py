@@ -44,7 +44,7 @@ def _kernel_for(op: str, type: Type, device: Device) -> str | None:
         dst = family(op).infer(op, src, params)
         if op == "SET_ROWS":
             src = src[:-1]
-        src = tuple(_uploaded(op, i, d) for i, d in enumerate(src))
+        src = tuple(None if d is None else _uploaded(op, i, d) for i, d in enumerate(src))
         return plan(OpSpec(op, family(op).pack(op, params), src, dst), device).kernel_name
     except (Refusal, ShapeError):
         return None
@@ -57,11 +57,13 @@ def _uploaded(op: str, index: int, desc: Desc) -> Desc:
     return desc if tile is None else D(tile, desc.ne)
 
 
-def _example(op: str, type: Type) -> tuple[tuple[Desc, ...], dict[str, object]]:
+def _example(op: str, type: Type) -> tuple[tuple[Desc | None, ...], dict[str, object]]:
     """Inputs that `op` takes if it takes `type` at all; 256 elements a row are whole blocks of every type."""
     f32, x = Type.F32, D(type, (256, 8))
     idx = D(Type.I32, (8,))
-    examples: dict[str, tuple[tuple[Desc, ...], dict[str, object]]] = {
+    fence, ranks = D(Type.I32, (32,)), {"rank": 0, "n_ranks": 2}
+    summed = (x, x, None, None, fence, fence, None, None)
+    examples: dict[str, tuple[tuple[Desc | None, ...], dict[str, object]]] = {
         "MUL_MAT": ((x, D(f32, (256, 4))), {}),
         "MUL_MAT_ADD": ((x, D(f32, (256, 4)), D(f32, (8, 4))), {}),
         "MUL_MAT_NX": ((D(f32, (256, 4)), x, x), {}),
@@ -77,6 +79,9 @@ def _example(op: str, type: Type) -> tuple[tuple[Desc, ...], dict[str, object]]:
             {"scale": 0.125, "max_bias": 0.0, "logit_softcap": 0.0},
         ),
         "CPY": ((x,), {"type": f32}),
+        "FENCE": ((fence, x), {"rank": 0}),
+        "ALLREDUCE": (summed, {**ranks}),
+        "ALLREDUCE_ADD": ((*summed, x), {**ranks}),
     }
     if op in ("ADD", "SUB", "MUL", "DIV"):
         return (x, x), {}

@@ -75,8 +75,8 @@ def cut(n: int, weights: Sequence[float], allowed: Sequence[int]) -> list[Share]
 
 
 def cut_heads(n_heads: int, n_kv_heads: int, weights: Sequence[float], fits: Callable[[int], bool]) -> list[Share]:
-    """Query heads of each rank. A rank has whole groups (the query heads of one KV head), or part of a single one, whose
-    KV head it then shares with others. `fits`: whether the output projection may be cut before a head."""
+    """Query heads of each rank. A rank has whole groups (the query heads of one KV head), or part of a single one,
+    whose KV head it then shares with others. `fits`: whether the output projection may be cut before a head."""
     group = n_heads // n_kv_heads
     places = [h for h in range(n_heads + 1) if h == n_heads or fits(h)]
     if n_kv_heads >= len(weights):
@@ -89,8 +89,8 @@ def cut_heads(n_heads: int, n_kv_heads: int, weights: Sequence[float], fits: Cal
         # A group whose edge cannot be cut would need a rank with parts of two groups.
         if not all(h in places for h in (first, end)):
             raise UsageError(
-                f"{n_heads} heads over {n_kv_heads} KV heads cannot be split over {len(weights)} ranks between blocks of "
-                "attn_output; use --split-mode layer"
+                f"{n_heads} heads over {n_kv_heads} KV heads cannot be split over {len(weights)} ranks between blocks "
+                "of attn_output; use --split-mode layer"
             )
         shares += [Share(first + s.first, first + s.end) for s in cut(group, mine, inside)]
     return shares
@@ -153,7 +153,9 @@ class _Shard(Llama):
 
     def ffn_part(self, g: Graph, layer: int, x: Tensor) -> Tensor:
         """This rank's part of the FFN's output."""
-        return self._part(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x)) if self.columns.n else self._nothing(g, x)
+        if not self.columns.n:
+            return self._nothing(g, x)
+        return self._part(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x))
 
     def head_part(self, g: Graph, x: Tensor) -> Tensor:
         """The logits of this rank's part of the vocabulary."""

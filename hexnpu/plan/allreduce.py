@@ -1,12 +1,13 @@
 """ALLREDUCE, ALLREDUCE_ADD: the sum of all ranks' inputs (and of a residual), the same bits on every rank. F32 or F16.
 
-Sources: inputs 0..3 in rank order, fences 4..7, the residual 8. Every rank gets a slice of the elements (dense tensors) or
-of the rows. See kernels/allreduce-ops.c.
+Sources: inputs 0..3 in rank order, fences 4..7, the residual 8. Every rank gets a slice of the elements (dense tensors)
+or of the rows. See kernels/allreduce-ops.c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ def plan(spec: OpSpec, device: Device) -> Plan:
             result.per_thread(stages * pitch * (1 if is_1d or desc.n_rows == 1 else rows))
         if result.vtcm_bytes <= device.vtcm_bytes:
             return result
-    raise Refusal(f"tiles of {chunk} columns need {result.vtcm_bytes} bytes of VTCM, the session has {device.vtcm_bytes}")
+    need, have = result.vtcm_bytes, device.vtcm_bytes
+    raise Refusal(f"tiles of {chunk} columns need {need} bytes of VTCM, the session has {have}")
 
 
 def slice_of(n: int, align: int, rank: int, n_ranks: int) -> tuple[int, int]:
@@ -119,7 +121,7 @@ def _chunk(cols: int, threads: int, itemsize: int) -> int:
 def _rows_in_step(d: Desc) -> bool:
     """Whether one stride walks the rows of all dimensions."""
     walked = [(n, b) for n, b in zip(d.ne[1:], d.nb[1:], strict=True) if n > 1]
-    return all(b == n_inner * b_inner for (n_inner, b_inner), (_, b) in zip(walked, walked[1:], strict=False))
+    return all(b == n_inner * b_inner for (n_inner, b_inner), (_, b) in pairwise(walked))
 
 
 def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hexnpu
-from hexnpu.batch import BatchBuilder, Placed
+from hexnpu.batch import Batch, BatchBuilder, Placed
 from hexnpu.group import Group
 from hexnpu.plan import allreduce, op_table, plan
 from hexnpu.plan.base import OpSpec
@@ -37,7 +37,7 @@ def group_of(n_ranks: int, n_threads: int = 2, vtcm_mib: int = 2, flavour: str =
 
 @dataclass(frozen=True)
 class Case:
-    """A sum: shape in ggml's order, bytes free behind each row of the inputs and outputs, what is added, for how many."""
+    """A sum: shape in ggml's order, bytes free behind each row of inputs and outputs, what is added, for how many."""
 
     ne: tuple[int, ...]
     type: Type = Type.F32
@@ -101,7 +101,7 @@ class Ranks:
             total = total + self.view(p).astype(np.float32)
         return total.astype(DTYPES[self.case.type])
 
-    def run(self, n_times: int = 1) -> None:
+    def steps(self, n_times: int) -> list[list[Batch]]:
         """`n_times` ALLREDUCEs in one batch a rank."""
         n = len(self.group.sessions)
         op = "ALLREDUCE_ADD" if self.residuals else "ALLREDUCE"
@@ -118,7 +118,10 @@ class Ranks:
             for i in range(n_times):
                 builder.add(op_table()[op][0], words, planned.pack(), src, self.outputs, op, 2 * i)
             steps.append([builder.finish()])
-        self.group.run_steps(steps, 2 * n_times)
+        return steps
+
+    def run(self, n_times: int = 1) -> None:
+        self.group.run_steps(self.steps(n_times), 2 * n_times)
 
     def check(self, rng: np.random.Generator, n_times: int = 1) -> None:
         """All outputs are the rank-order sum, bit for bit, and nothing else was written."""

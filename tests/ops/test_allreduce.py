@@ -104,8 +104,9 @@ def test_tsan_sees_what_ranks_share() -> None:
     for rank, session in enumerate(group.sessions):
         planned = cpy.plan(OpSpec("CPY", (0,) * 16, (desc,), (desc,)), session.device)
         builder = BatchBuilder(session.max_map_bytes)
-        for _ in range(50):  # rank 0 writes the middle, rank 1 reads it
-            builder.add(op_table()["CPY"][0], (0,) * 16, planned.pack(), places[rank : rank + 1], places[rank + 1 : rank + 2])
+        src, dst = places[rank : rank + 1], places[rank + 1 : rank + 2]  # rank 0 writes the middle, rank 1 reads it
+        for _ in range(50):
+            builder.add(op_table()["CPY"][0], (0,) * 16, planned.pack(), src, dst)
         steps.append([builder.finish()])
     with pytest.raises(GroupLost, match="data race"):
         group.run_steps(steps, 0)
@@ -131,7 +132,7 @@ def test_slices_cover_every_element_once(n: int, n_ranks: int) -> None:
 
 def test_what_the_planner_refuses() -> None:
     x = Desc.contiguous(Type.F32, (64, 4))
-    with pytest.raises(Refusal, match="F16 is|is F16"):
+    with pytest.raises(Refusal, match=r"is F16"):
         plan(spec(0, 2, [x, Desc.contiguous(Type.F16, (64, 4))]), Device())
     crossed = Desc(Type.F32, (64, 4, 3, 1), (4, 1024, 256, 4096))
     with pytest.raises(Refusal, match="one stride"):
