@@ -216,6 +216,8 @@ class AdbDevice(PosixDevice):
                 connection.conn.sendall(b"%04x" % len(request) + request)
                 connection.check_okay()
             connection.conn.settimeout(None)
+            # Two small writes in a row must not wait 40 ms for each other (the offload path's frames).
+            connection.conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except (AdbError, OSError) as error:
             raise self._lost(error) from None
         sock: socket.socket = connection.conn
