@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from hexnpu.deploy.device import Command, Upload
 from hexnpu.deploy.errors import DeployError
-from hexnpu.deploy.posix import PosixDevice, remote_error
+from hexnpu.deploy.posix import PosixDevice, remote_error, what
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.targets import LOCAL, Target
 
@@ -113,7 +113,7 @@ class LocalDevice(PosixDevice):
             raise DeployError(f"{program} could not be started: {error.strerror}") from None
         except ValueError as error:
             raise DeployError(f"{program} could not be started: {error}") from None
-        return LocalProcess(program, child)
+        return LocalProcess(what(command), child)
 
     def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         root = Path(directory).expanduser()

@@ -70,14 +70,20 @@ def wrap(command: Command) -> list[str]:
     return ["sh", "-c", script, directory, *variables, *program]
 
 
-def remote_error(what: str, text: str) -> DeployError:
+def what(command: Command) -> str:
+    """How messages call it."""
+    line = join(command.argv)
+    return line if len(line) < 200 else f"{line[:200]}..."
+
+
+def remote_error(about: str, text: str) -> DeployError:
     """The error for what a program of the target complained of."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
     if "No space left" in text or "Disk quota exceeded" in text:
-        return NoSpace(f"{what}: no space left on the target ({line}); remove files there, or use another --target-dir")
+        return NoSpace(f"{about}: no space left on the target ({line}); remove files there, or use another --target-dir")
     if re.search("Read-only file system|Permission denied|Operation not permitted", text):
-        return TargetReadOnly(f"{what}: not writable ({line}); choose another --target-dir, or mend its permissions")
-    return DeployError(f"{what}: {line}")
+        return TargetReadOnly(f"{about}: not writable ({line}); choose another --target-dir, or mend its permissions")
+    return DeployError(f"{about}: {line}")
 
 
 def lost_while(name: str, what: str) -> ConnectionLost:
@@ -88,8 +94,7 @@ class PosixProcess(Process):
     """A wrapped program. Transports give what arrives to `_arrived`; the first line is held back and read here."""
 
     def __init__(self, command: Command, device: PosixDevice) -> None:
-        what = join(command.argv)
-        super().__init__(what if len(what) < 200 else f"{what[:200]}...")
+        super().__init__(what(command))
         self._directory = command.directory
         self._device = device
         self._head = b""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from hexnpu.deploy.device import Command, Device
-from hexnpu.deploy.errors import TimedOut
+from hexnpu.deploy.errors import DeployError, TimedOut
 from hexnpu.deploy.process import STDOUT, Process, start_thread
 
 # How long to wait for output before the clock is looked at (and, on Windows, Ctrl-C is).
@@ -37,7 +37,9 @@ def run(
             return process.exit_code()
         finally:
             if not done:
-                process.kill()
+                # Where the connection is lost nothing can be ended, and that is already the error.
+                with contextlib.suppress(DeployError):
+                    process.kill()
             process.close()
 
 

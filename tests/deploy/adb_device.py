@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import Queue
+from typing import IO
 
 CNXN, OPEN, OKAY, CLSE, WRTE, AUTH = (
     int.from_bytes(name, "little") for name in (b"CNXN", b"OPEN", b"OKAY", b"CLSE", b"WRTE", b"AUTH")
@@ -190,9 +191,16 @@ class Services:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGHUP)
 
+    def _plain_stdin(self, stream: Stream, stdin: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while data := stream.read_some():
+                stdin.write(data)
+                stdin.flush()
+
     def _exec(self, stream: Stream, command: str) -> None:
         child = self._start(command, subprocess.STDOUT)
-        assert child.stdout
+        assert child.stdin and child.stdout
+        threading.Thread(target=self._plain_stdin, args=(stream, child.stdin), daemon=True).start()
         while data := os.read(child.stdout.fileno(), 65536):
             stream.write(data)
 

@@ -129,7 +129,10 @@ GENERATE = ["-ngl", "99", "--ubatch-size", "1024", "-fa", "on", "-t", "6"]
         (["llama-cli", "--device", "none", *GENERATE], ["./bin/llama-cli", "--device", "none", *GENERATE]),
         (
             ["llama-cli", "-dev", "HTP1", "--gpu-layers", "1", "-ub", "2", "--flash-attn", "off", "--threads", "3"],
-            ["./bin/llama-cli", "-dev", "HTP1", "--gpu-layers", "1", "-ub", "2", "--flash-attn", "off", "--threads", "3"],
+            [
+                "./bin/llama-cli", "-dev", "HTP1", "--gpu-layers", "1", "-ub", "2", "--flash-attn", "off",
+                "--threads", "3",
+            ],
         ),
         (["test-backend-ops", "-o", "MUL"], ["./bin/test-backend-ops", "-b", "HTP0", "-o", "MUL"]),
         (

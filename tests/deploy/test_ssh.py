@@ -81,7 +81,8 @@ def test_proxy_jump(sshd: Sshd, jump: Sshd, home: Path) -> None:
 def test_two_jumps_in_one_line(sshd: Sshd, jump: Sshd, home: Path) -> None:
     with (home / ".ssh/known_hosts").open("a") as file:
         file.write(jump.known_hosts_line())
-    configure(home, f"Host 127.0.0.1\n  ProxyJump {jump.user}@localhost:{jump.port},{sshd.user}@localhost:{sshd.port}\n")
+    hops = f"{jump.user}@localhost:{jump.port},{sshd.user}@localhost:{sshd.port}"
+    configure(home, f"Host 127.0.0.1\n  ProxyJump {hops}\n")
     with (home / ".ssh/known_hosts").open("a") as file:
         file.write(jump.known_hosts_line().replace("127.0.0.1", "localhost"))
         file.write(sshd.known_hosts_line().replace("127.0.0.1", "localhost"))
