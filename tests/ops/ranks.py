@@ -103,22 +103,25 @@ class Ranks:
 
     def steps(self, n_times: int) -> list[list[Batch]]:
         """`n_times` ALLREDUCEs in one batch a rank."""
+        steps = []
+        for rank, session in enumerate(self.group.sessions):
+            builder = BatchBuilder(session.max_map_bytes)
+            self.add_to(builder, rank, n_times)
+            steps.append([builder.finish()])
+        return steps
+
+    def add_to(self, builder: BatchBuilder, rank: int, n_times: int) -> None:
         n = len(self.group.sessions)
         op = "ALLREDUCE_ADD" if self.residuals else "ALLREDUCE"
         holes = [None] * (4 - n)
-        steps = []
-        for rank, session in enumerate(self.group.sessions):
-            residual = [self.residuals[rank]] if self.residuals else []
-            src: Sequence[Placed | None] = [*self.inputs, *holes, *self.group.fences, *holes, *residual]
-            words = allreduce.pack(op, {"rank": rank, "n_ranks": n})
-            descs = tuple(None if p is None else p.desc for p in src)
-            spec = OpSpec(op, words, descs, tuple(p.desc for p in self.outputs))
-            planned = plan(spec, session.device)
-            builder = BatchBuilder(session.max_map_bytes)
-            for i in range(n_times):
-                builder.add(op_table()[op][0], words, planned.pack(), src, self.outputs, op, 2 * i)
-            steps.append([builder.finish()])
-        return steps
+        residual = [self.residuals[rank]] if self.residuals else []
+        src: Sequence[Placed | None] = [*self.inputs, *holes, *self.group.fences, *holes, *residual]
+        words = allreduce.pack(op, {"rank": rank, "n_ranks": n})
+        descs = tuple(None if p is None else p.desc for p in src)
+        spec = OpSpec(op, words, descs, tuple(p.desc for p in self.outputs))
+        planned = plan(spec, self.group.sessions[rank].device)
+        for i in range(n_times):
+            builder.add(op_table()[op][0], words, planned.pack(), src, self.outputs, op, 2 * i)
 
     def run(self, n_times: int = 1) -> None:
         self.group.run_steps(self.steps(n_times), 2 * n_times)

@@ -97,19 +97,22 @@ def test_tsan_sees_what_ranks_share() -> None:
     from hexnpu.plan import cpy, op_table
 
     group = group_of(2, flavour="tsan", HEXNPU_EMU_SESSIONS="threads")
+    meeting = Ranks(group, Case((64,)))
     desc = Desc.contiguous(Type.F32, (4096,))
     buffer = group.sessions[0].alloc(3 * desc.span_bytes)
     places = [Placed(desc, buffer, i * desc.span_bytes) for i in range(3)]
     steps = []
     for rank, session in enumerate(group.sessions):
-        planned = cpy.plan(OpSpec("CPY", (0,) * 16, (desc,), (desc,)), session.device)
         builder = BatchBuilder(session.max_map_bytes)
+        # Both are at work when they begin: the socket by which one rank's end reaches the other would order them.
+        meeting.add_to(builder, rank, 1)
+        planned = cpy.plan(OpSpec("CPY", (0,) * 16, (desc,), (desc,)), session.device)
         src, dst = places[rank : rank + 1], places[rank + 1 : rank + 2]  # rank 0 writes the middle, rank 1 reads it
         for _ in range(50):
             builder.add(op_table()["CPY"][0], (0,) * 16, planned.pack(), src, dst)
         steps.append([builder.finish()])
     with pytest.raises(GroupLost, match="data race"):
-        group.run_steps(steps, 0)
+        group.run_steps(steps, 2)
 
 
 # Planning
