@@ -54,6 +54,7 @@ def test_rows(ne: tuple[int, ...]) -> None:
         ((96, 5, 4, 3), (96, 5, 4, 1)), ((96, 5, 4, 3), (96, 5, 1, 3)), ((96, 6, 4, 2), (96, 3, 2, 1)),
         ((96, 6, 4, 2), (32, 2, 4, 1)), ((33, 4, 2, 1), (11, 4, 1, 1)), ((70, 1, 1, 1), (35, 1, 1, 1)),
         ((65, 1, 7, 1), (65, 1, 1, 1)), ((65, 1, 7, 1), (1, 1, 7, 1)), ((5000, 2, 1, 1), (1, 2, 1, 1)),
+        ((30000, 3, 1, 1), (1, 1, 1, 1)),
         ((9000, 2, 1, 1), (9000, 1, 1, 1)), ((576, 40, 1, 1), (576, 1, 1, 1)), ((64, 9, 33, 1), (64, 1, 33, 1)),
     ],
 )  # fmt: skip
@@ -69,6 +70,12 @@ def test_views(view0: View, view1: View) -> None:
     ne = (100, 4, 3, 5)
     check_op("SUB", [Arg(values(ne), view=view0), Arg(values(ne, 2), view=view1)], bound=1e-10)
     check_op("SUB", [Arg(values(ne), view=view0), Arg(values((100, 4, 1, 5), 2), view=view1)], bound=1e-10)
+
+
+def test_planes_as_far_apart_as_those_of_a_longer_tensor() -> None:
+    """src1 repeats within a plane although its planes lie where those of src0's shape would."""
+    part = Arg(values((96, 2, 4), 2), view=View(pad=(0, 4 * 96 * 4, 0)))
+    check_op("SUB", [Arg(values((96, 6, 4))), part], bound=1e-10)
 
 
 @pytest.mark.usefixtures("spread")

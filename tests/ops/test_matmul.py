@@ -180,6 +180,15 @@ def test_more_columns_than_vtcm_holds(type: Type) -> None:
     small = Config("random:3", 2, 3)
     assert plan_of("MUL_MAT", src, config=small).args[0] < 1100
     check_op("MUL_MAT", src, bound=BOUNDS[type], configs=(small,))
+    check_op("MUL_MAT_ADD", [*src, Arg(numbers(1100, 40, seed=3))], bound=BOUNDS[type], configs=(small,))
+
+
+@pytest.mark.parametrize("type", [Type.Q4_1, Type.F32], ids=lambda t: t.name)
+@pytest.mark.parametrize("view", [View(pad=(128, 64, 32)), View(order=(0, 2, 1, 3))], ids=["apart", "heads inside"])
+def test_views_of_the_result_and_the_addend(type: Type, view: View) -> None:
+    src, shape = [weight(type, 40, 64), Arg(numbers(2, 3, 5, 64))], (2, 3, 5, 40)
+    check_op("MUL_MAT", src, bound=BOUNDS[type], dst=Arg(np.zeros(shape), view=view))
+    check_op("MUL_MAT_ADD", [*src, Arg(numbers(*shape, seed=3), view=view)], bound=BOUNDS[type])
 
 
 def test_long_k_comes_in_segments() -> None:

@@ -107,9 +107,10 @@ def test_set_rows_of_planes(type: Type) -> None:
     check_op("SET_ROWS", [Arg(values(3, 4, 5, 64), view=View((0, 2, 1, 3))), Arg(idx, Type.I64)], dst=cache, exact=True)
 
 
+@pytest.mark.parametrize("order", [[3, 1, 3, 0, 1, 3, 7, 7] * 8, sorted([0, 1, 2, 3, 4, 5, 6, 7] * 8)])
 @pytest.mark.parametrize("type", [Type.F32, Type.F16, Type.Q8_0])
-def test_the_later_of_two_rows_wins(type: Type) -> None:
-    idx = np.array([3, 1, 3, 0, 1, 3, 7, 7] * 8)
+def test_the_later_of_two_rows_wins(type: Type, order: list[int]) -> None:
+    idx = np.array(order)
     check_op("SET_ROWS", [Arg(values(64, 96)), Arg(idx, Type.I32)], dst=Arg(values(8, 96, seed=9), type), exact=True,
              configs=(*FULL[::5], Config("random:3", n_threads=4)))  # fmt: skip
 
