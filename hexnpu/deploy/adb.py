@@ -235,7 +235,9 @@ class AdbDevice(PosixDevice):
             return path
         return decode(self.checked_shell(path, f'd=$1; {EXPAND}; printf %s "$d"', path))
 
-    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
+    def upload(
+        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
+    ) -> None:
         root = self._absolute(directory)
         sock = self._service("sync:")
         answers = _Answers(sock)
@@ -255,6 +257,8 @@ class AdbDevice(PosixDevice):
         error_ = answers.error(self.name, root)
         if error_:
             raise error_
+        if then:
+            self.run_uploaded(directory, then)
 
     def pull(self, path: str, to: Path) -> None:
         sock = self._service("sync:")

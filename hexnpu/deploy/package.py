@@ -12,7 +12,6 @@ from pathlib import Path
 
 from hexnpu.deploy.errors import PackageMissing
 from hexnpu.deploy.targets import Target
-from hexnpu.native import kernels_dir
 
 
 def is_llama_cpp(tree: Path) -> bool:
@@ -24,6 +23,8 @@ def package_tree(source: Path | None) -> Path:
     packages, otherwise this project's own kernels and server, which is what `hexnpu build` builds."""
     if source is not None:
         return source
+    from hexnpu.native import kernels_dir
+
     here = Path()
     return here if is_llama_cpp(here) or any(here.glob("pkg-*")) else kernels_dir()
 

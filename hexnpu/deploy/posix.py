@@ -80,7 +80,7 @@ def remote_error(about: str, text: str) -> DeployError:
     """The error for what a program of the target complained of."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
     if "No space left" in text or "Disk quota exceeded" in text:
-        return NoSpace(f"{about}: no space left on the target ({line}); remove files there, or use another --target-dir")
+        return NoSpace(f"{about}: no space left ({line}); remove files there, or use another --target-dir")
     if re.search("Read-only file system|Permission denied|Operation not permitted", text):
         return TargetReadOnly(f"{about}: not writable ({line}); choose another --target-dir, or mend its permissions")
     return DeployError(f"{about}: {line}")
@@ -149,13 +149,19 @@ class PosixDevice:
     def open(self, command: Command) -> Process: ...
 
     @abstractmethod
-    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None: ...
+    def upload(
+        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
+    ) -> None: ...
 
     @abstractmethod
     def pull(self, path: str, to: Path) -> None: ...
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def run_uploaded(self, directory: str, script: str) -> None:
+        line = f'd=$1; {EXPAND}; cd "$d" && exec sh "./$2"'
+        self.checked_shell(directory, line, directory, script, timeout_s=600)
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         with_tail = Command(("sh", "-c", script, "sh", *arguments))

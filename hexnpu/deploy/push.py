@@ -158,9 +158,8 @@ def _carry_out(
     if not (moves or plan.chmod or plan.remove) and complete and plan.manifest == state.manifest and folders_there:
         return
     watcher.start(len(plan.send), plan.send_bytes)
-    device.upload(directory, _uploads(package, plan, digests, watcher), watcher.bytes)
-    script = f'd=$1; {EXPAND}; cd "$d" && sh {STATE_DIR}/commit.sh'
-    device.checked_shell(directory, script, directory, timeout_s=600)
+    uploads = _uploads(package, plan, digests, watcher)
+    device.upload(directory, uploads, watcher.bytes, then=f"{STATE_DIR}/commit.sh")
 
 
 def _uploads(package: Package, plan: Plan, digests: Digests, watcher: Watcher) -> Iterator[Upload]:

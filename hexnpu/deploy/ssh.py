@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import tarfile
 import threading
 from collections.abc import Callable, Iterable
@@ -18,6 +19,14 @@ from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
     from paramiko import Channel, SSHClient
+
+# GNU tar reads 10 KiB at a time unless told otherwise; others take what comes.
+_RECEIVE = f"""
+d=$1; {EXPAND}
+case $(tar --version 2>/dev/null) in *GNU*) b='-b 128';; *) b=;; esac
+mkdir -p "$d" && cd "$d" && tar $b -xof - || exit 1
+[ $# = 1 ] || exec sh "./$2"
+"""
 
 # The largest payload of one SSH packet that every server takes (32 KiB less what paramiko keeps for itself).
 _PACKET = 32768 - 64
@@ -105,9 +114,10 @@ class SshDevice(PosixDevice):
             raise ConnectionLost(f"{self.name} did not start a program: {error or 'connection closed'}") from None
         return channel
 
-    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
-        script = f'd=$1; {EXPAND}; mkdir -p "$d" && cd "$d" && exec tar -xof -'
-        process = self.open(Command(("sh", "-c", script, "sh", directory)))
+    def upload(
+        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
+    ) -> None:
+        process = self.open(Command(("sh", "-c", _RECEIVE, "sh", directory, *([then] if then else []))))
         assert isinstance(process, SshProcess)
         try:
             for piece, of_file in _tar(files):
@@ -143,6 +153,10 @@ class SshDevice(PosixDevice):
 
     def close(self) -> None:
         for client in self._clients:
+            transport = client.get_transport()
+            with contextlib.suppress(OSError, AttributeError):
+                # Wakes paramiko's thread, which else looks ten times a second; a ProxyCommand has no such call.
+                transport.sock.shutdown(socket.SHUT_RDWR)
             client.close()
 
 
