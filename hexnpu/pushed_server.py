@@ -14,6 +14,7 @@ import os
 import socket
 import threading
 
+from hexnpu.deploy.adb import AdbDevice
 from hexnpu.deploy.device import Command, Device, open_device
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.package import target_dir
@@ -55,6 +56,8 @@ def _start(target: str, arguments: tuple[str, ...]) -> tuple[Device, Process]:
     where = parse_target(target)
     device = open_device(where)
     try:
+        if isinstance(device, AdbDevice) and "shell_v2" not in device.features():
+            raise HexnpuError(f"{device.name} has no shell v2, so frames cannot pass: it takes Android 7 or later")
         directory = os.environ.get("HEXNPU_TARGET_DIR") or target_dir(where, kernels_dir())
         command = Command((SERVER, *arguments), directory, ENVIRONMENT)
         return device, device.open(command)
