@@ -110,7 +110,7 @@ class Ranks:
             steps.append([builder.finish()])
         return steps
 
-    def add_to(self, builder: BatchBuilder, rank: int, n_times: int) -> None:
+    def add_to(self, builder: BatchBuilder, rank: int, n_times: int, first: int = 0) -> None:
         n = len(self.group.sessions)
         op = "ALLREDUCE_ADD" if self.residuals else "ALLREDUCE"
         holes = [None] * (4 - n)
@@ -121,7 +121,32 @@ class Ranks:
         spec = OpSpec(op, words, descs, tuple(p.desc for p in self.outputs))
         planned = plan(spec, self.group.sessions[rank].device)
         for i in range(n_times):
-            builder.add(op_table()[op][0], words, planned.pack(), src, self.outputs, op, 2 * i)
+            builder.add(op_table()[op][0], words, planned.pack(), src, self.outputs, op, first + 2 * i)
+
+    def check_chain(self, rng: np.random.Generator, n_times: int) -> None:
+        """Each rank copies its output to its input, sums, and so on: it reads what its peers wrote just before, and
+        writes what they read just before, so that every barrier is needed."""
+        self.buffer.view[:] = GUARD
+        for p in self.outputs:
+            self.view(p)[...] = rng.standard_normal(self.view(p).shape)
+        want = [self.view(p).copy() for p in self.outputs]
+        for _ in range(n_times):
+            total = want[0].astype(np.float32)
+            for other in want[1:]:
+                total = total + other.astype(np.float32)
+            want = [total.astype(want[0].dtype)] * len(want)
+        steps = []
+        for rank, session in enumerate(self.group.sessions):
+            builder = BatchBuilder(session.max_map_bytes)
+            src, dst = self.outputs[rank], self.inputs[rank]
+            copy = plan(OpSpec("CPY", (0,) * 16, (src.desc,), (dst.desc,)), session.device)
+            for i in range(n_times):
+                builder.add(op_table()["CPY"][0], (0,) * 16, copy.pack(), (src,), (dst,), "CPY")
+                self.add_to(builder, rank, 1, first=2 * i)
+            steps.append([builder.finish()])
+        self.group.run_steps(steps, 2 * n_times)
+        for rank, p in enumerate(self.outputs):
+            assert np.array_equal(self.view(p), want[rank]), f"{self.case}: output {rank} after {n_times} sums"
 
     def run(self, n_times: int = 1) -> None:
         self.group.run_steps(self.steps(n_times), 2 * n_times)
