@@ -1,4 +1,4 @@
-# arm64 Linux with the clang of the vendor's container, which has Debian's arm64 headers and libraries beside it.
+# arm64 Linux with a clang that has the headers and libraries of arm64 beside it, as in the vendor's container.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER clang)

@@ -12,6 +12,7 @@ import pytest
 
 from hexnpu.deploy.build import build_target, resolve
 from hexnpu.native import kernels_dir
+from tests.deploy.sshd import Sshd
 
 # Writes its arguments, one a line and a blank line after each call, and does what $ENGINE_DOES says.
 STAND_IN = """#!/bin/sh
@@ -282,3 +283,22 @@ def test_script_is_the_same_door(machine: Machine) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 0, result.stderr
     assert machine.calls()[-1][-1] == script("arm64-linux-snapdragon-release", "lnx", os.cpu_count() or 1)
+
+
+def test_build_then_push(machine: Machine, sshd: Sshd, tmp_path: Path) -> None:
+    """--push sends what install made, to --target-dir; the target's word names the folders."""
+    machine.install("cmake", '#!/bin/sh\n[ "$1" != --install ] || { mkdir -p "$4/bin"; echo tool > "$4/bin/tool"; }\n')
+    for tool in ("mkdir", "sh"):
+        (machine.bin / tool).symlink_to(f"/bin/{tool}")
+    there = tmp_path / "there"
+    result = machine.build("--no-docker", "--target", sshd.target, "--push", "--target-dir", str(there))
+    assert result.returncode == 0, result.stderr
+    assert (machine.tree / "pkg-linux" / "bin" / "tool").read_text() == "tool\n"
+    assert (there / "bin" / "tool").read_text() == "tool\n"
+
+
+def test_build_without_result_pushes_nothing(machine: Machine, sshd: Sshd, tmp_path: Path) -> None:
+    machine.install("cmake", "#!/bin/sh\nexit 0\n")
+    result = machine.build("--no-docker", "--target", sshd.target, "--push", "--target-dir", str(tmp_path / "there"))
+    assert result.returncode == 22 and "no package folder" in result.stderr
+    assert not (tmp_path / "there").exists()
