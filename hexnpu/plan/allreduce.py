@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hexnpu.plan.base import VTCM_ALIGN, Device, OpSpec, Plan, Refusal, ShapeError
-from hexnpu.plan.rowwise import MIN_THREAD_BYTES, TILE_BYTES, need_type
+from hexnpu.plan.rowwise import MIN_THREAD_BYTES, need_type
 from hexnpu.tensor import DTYPES, Desc, Type
 from hexnpu.wire import MAX_RANKS
 
@@ -26,8 +26,10 @@ KERNEL_1D, KERNEL_2D = 0, 1
 # Slices begin at whole vectors, so that no two ranks write into one line of memory.
 SLICE_ALIGN_BYTES = 128
 STAGES = 2
-# Columns a tile at most; the kernel's limit on rows is beyond any tile.
-MAX_TILE = 1 << 20
+# One operand's share of a tile, and what it shrinks to where the VTCM is small. An op that only adds is all copies, and
+# these are faster when long.
+TILE_BYTES = 32 << 10
+MIN_TILE_BYTES = 2 << 10
 
 
 def infer(op: str, src: Sequence[Desc | None], params: dict[str, object]) -> tuple[Desc, ...]:
@@ -88,18 +90,21 @@ def plan(spec: OpSpec, device: Device) -> Plan:
     first, count = slice_of(n_units, SLICE_ALIGN_BYTES // itemsize if is_1d else 1, rank, n_ranks)
     slice_bytes = count * (1 if is_1d else dst.ne[0]) * itemsize
     threads = max(1, min(device.n_threads, slice_bytes * (len(sides) + len(spec.dst)) // MIN_THREAD_BYTES))
-    cols = count if is_1d else dst.ne[0]
-    chunk = _chunk(cols, threads if is_1d else 1, itemsize)
-    pitch = -(-chunk * itemsize // VTCM_ALIGN) * VTCM_ALIGN
-    block = 1 if is_1d else max(1, min(TILE_BYTES // pitch, -(-count // threads)))
-    kind = "1d" if is_1d else "2d"
-    name = f"{spec.op.lower().replace('_', '-')}-{kind}-{dst.type.name.lower()}"
-    for stages, n_threads, rows in ((STAGES, threads, block), (STAGES, 1, 1), (1, 1, 1)):
-        result = Plan(KERNEL_1D if is_1d else KERNEL_2D, name, n_threads, rows, (chunk, stages, first, count))
-        for desc in (*sides, dst):
-            result.per_thread(stages * pitch * (1 if is_1d or desc.n_rows == 1 else rows))
-        if result.vtcm_bytes <= device.vtcm_bytes:
-            return result
+    cols, rows = (count, 1) if is_1d else (dst.ne[0], count)
+    kind = f"{spec.op.lower().replace('_', '-')}-{'1d' if is_1d else '2d'}-{dst.type.name.lower()}"
+    for n_threads in (threads, 1):
+        tile_bytes = TILE_BYTES
+        while tile_bytes >= MIN_TILE_BYTES:
+            chunk = _chunk(cols, n_threads if is_1d else 1, itemsize, tile_bytes)
+            pitch = -(-chunk * itemsize // VTCM_ALIGN) * VTCM_ALIGN
+            block = max(1, min(tile_bytes // pitch, -(-rows // n_threads)))
+            kernel = KERNEL_1D if is_1d else KERNEL_2D
+            result = Plan(kernel, kind, n_threads, block, (chunk, STAGES, first, count))
+            for desc in (*sides, dst):
+                result.per_thread(STAGES * pitch * (1 if desc.n_rows == 1 else block))
+            if result.vtcm_bytes <= device.vtcm_bytes:
+                return result
+            tile_bytes //= 2
     need, have = result.vtcm_bytes, device.vtcm_bytes
     raise Refusal(f"tiles of {chunk} columns need {need} bytes of VTCM, the session has {have}")
 
@@ -111,11 +116,11 @@ def slice_of(n: int, align: int, rank: int, n_ranks: int) -> tuple[int, int]:
     return first, min(each, n - first)
 
 
-def _chunk(cols: int, threads: int, itemsize: int) -> int:
+def _chunk(cols: int, threads: int, itemsize: int, tile_bytes: int) -> int:
     """Columns a tile: a tile's bytes, or a thread's share where that is less."""
     align = SLICE_ALIGN_BYTES // itemsize
     share = -(-cols // (threads * align)) * align
-    return max(align, min(share, TILE_BYTES // itemsize))
+    return max(align, min(share, tile_bytes // itemsize))
 
 
 def _rows_in_step(d: Desc) -> bool:
