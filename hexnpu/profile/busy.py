@@ -18,9 +18,10 @@ from hexnpu.profile.phases import Steps
 from hexnpu.profile.select import Chosen, Selection, choose
 from hexnpu.profile.table import Column, markdown, plain
 from hexnpu.profile.timeline import Timeline
+from hexnpu.profile.tracks import lane_group
 
 BUBBLE_CYCLES = 10_000
-COMPUTE, DMA = 0, 1
+COMPUTE, DMA = 0, 1  # as `lane_group` numbers them; 2 is the runtime: fences, cache flushes
 ENGINES = ("compute", "DMA")
 _ROOM = np.int64(1) << 44  # more cycles than any batch has
 
@@ -80,15 +81,19 @@ def _slices(line: Timeline, chosen: Chosen) -> tuple[I64, I64, I64]:
 
 
 def _engine_of(line: Timeline, rows: I64) -> I64:
-    is_dma = np.array([name == "DMA" for name in line.log.event_names] or [False])
-    return np.where(is_dma[line.log.events.name[rows]], DMA, COMPUTE).astype(np.int64)
+    groups = np.array([lane_group(name) for name in line.log.event_names] or [COMPUTE], np.int64)
+    engine: I64 = groups[line.log.events.name[rows]]
+    return engine
 
 
 def merge(line: Timeline, rows: I64, begin: I64, end: I64) -> Intervals:
-    """The union of slices per (batch, thread, engine)."""
+    """The union of slices per (batch, thread, engine); waiting and the runtime's own work belong to no engine."""
+    engine = _engine_of(line, rows)
+    works = engine <= DMA
+    rows, begin, end, engine = rows[works], begin[works], end[works], engine[works]
     events = line.log.events
     group = (line.event_batch[rows].astype(np.int64) << 5) | (events.thread[rows].astype(np.int64) << 1)
-    group |= _engine_of(line, rows)
+    group |= engine
     numbers, compact = np.unique(group, return_inverse=True)
     order = np.lexsort((begin, compact))
     offset = compact[order].astype(np.int64) * _ROOM

@@ -88,6 +88,7 @@ class Report:
     devices: list[str]
     pmu_names: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    sort: str = "total"
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def make_report(line: Timeline, steps: Steps, want: Selection, shape: Shape) -> 
     chosen = choose(line, steps, want)
     times = None if want.partial else batch_times(line)
     report = Report(line.log.source, shape.by, KEYS[shape.by][0], [], line.log.devices)
-    report.pmu_names = [name for _, name in shape.pmu]
+    report.pmu_names, report.sort = [name for _, name in shape.pmu], shape.sort
     if shape.pmu and line.log.ops.pmu is None:
         raise UsageError(f"--pmu-index: {line.log.source} has no PMU counters: run with --profile 2")
     devices: list[int | None] = list(range(len(line.log.devices))) if want.split else [None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hexnpu.errors import UsageError
@@ -34,7 +34,7 @@ def _time(value: float | None) -> str:
 
 
 def columns(report: Report) -> list[Column]:
-    """The columns a report has, in order."""
+    """The columns a report has, in order. What was asked for (sorted by, --arch, --pmu-index) never goes."""
     keys = [
         Column(name, name.capitalize(), lambda row, i=i: row.key[i], left=True)  # type: ignore[misc]
         for i, name in enumerate(report.key_names)
@@ -55,14 +55,14 @@ def columns(report: Report) -> list[Column]:
     if any(row.gflops is not None for row in rows):
         figures.append(Column("gflops", "GFLOP/s", lambda row: _optional(row.gflops, "{:,.1f}"), drop=4))
     if any(row.bandwidth_fraction is not None for row in rows):
-        figures.append(Column("gbs-peak", "%DMA", lambda row: _percent(row.bandwidth_fraction), drop=8))
+        figures.append(Column("gbs-peak", "%DMA", lambda row: _percent(row.bandwidth_fraction)))
     if any(row.compute_fraction is not None for row in rows):
-        figures.append(Column("gflops-peak", "%HMX", lambda row: _percent(row.compute_fraction), drop=8))
+        figures.append(Column("gflops-peak", "%HMX", lambda row: _percent(row.compute_fraction)))
     for i, name in enumerate(report.pmu_names):
         figures.append(
-            Column(f"pmu{i}", name, lambda row, i=i: f"{row.pmu[i]:,.0f}" if row.pmu else "", drop=9)  # type: ignore[misc]
+            Column(f"pmu{i}", name, lambda row, i=i: f"{row.pmu[i]:,.0f}" if row.pmu else "")  # type: ignore[misc]
         )
-    return keys + figures
+    return keys + [replace(column, drop=0) if column.name == report.sort else column for column in figures]
 
 
 def _percent(value: float | None) -> str:
@@ -155,8 +155,8 @@ def duration(usec: float) -> str:
     return f"{usec / 1000:.2f}ms" if usec >= 1000 else f"{usec:.0f}us"
 
 
-def section_title(section: Section) -> str:
-    """One line: phase, device, batches, tokens; time in all (of all devices, host included), and on the clock."""
+def section_title(section: Section, width: int = 0) -> str:
+    """Phase, device, batches, tokens; time in all (of all devices, host included), and on the clock."""
     parts = [section.phase if section.phase != "other" else "all ops"]
     if section.device:
         parts.append(section.device)
@@ -169,7 +169,19 @@ def section_title(section: Section) -> str:
     parts.append(f"{duration(section.wall_usec)} from first to last")
     if section.phase == "decode" and section.steps > 1:
         parts.append(f"{duration(section.wall_usec / section.steps)} a step")
-    return " · ".join(parts)
+    return _wrapped(parts, width)
+
+
+def _wrapped(parts: list[str], width: int) -> str:
+    """The parts joined by ` · `, with line breaks where `width` needs them (0: unlimited)."""
+    lines = parts[:1]
+    for part in parts[1:]:
+        joined = f"{lines[-1]} · {part}"
+        if width and shown_width(joined) > width:
+            lines.append(part)
+        else:
+            lines[-1] = joined
+    return "\n".join(lines)
 
 
 def split_rows(section: Section, top: int) -> tuple[list[Row], Row | None]:
@@ -222,7 +234,7 @@ def table(report: Report, width: int, top: int, fixed: dict[str, int]) -> str:
         total = Row(("total", *("" for _ in report.key_names[1:])), "total", 0, section.total_usec, 1.0)
         body = [[clean(column.text(row)) for column in titles] for row in [*rows, total]]
         body[-1][len(report.key_names)] = ""
-        parts.append(section_title(section) + "\n\n" + render(titles, body, width, fixed, n_ops))
+        parts.append(section_title(section, width) + "\n\n" + render(titles, body, width, fixed, n_ops))
     if report.notes:
         parts.append("\n".join(f"note: {note}" for note in report.notes))
     return "\n\n".join(parts) + "\n"

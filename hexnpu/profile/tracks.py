@@ -74,7 +74,8 @@ def _laned(
         process.tracks.append(Track(kind, title, rank + number, begin[mine], end[mine], rows[mine], parent))
 
 
-def _lane_group(name: str) -> int:
+def lane_group(name: str) -> int:
+    """The number in LANE_GROUPS of an event by its name."""
     if name.startswith(("HVX", "HMX")):
         return 0
     return 1 if name == "DMA" else 2
@@ -82,7 +83,7 @@ def _lane_group(name: str) -> int:
 
 def _event_tracks(model: Model, process: Process, slices: I64, begin: I64, end: I64) -> None:
     log = model.line.log
-    group_of = np.array([_lane_group(name) for name in log.event_names] or [0], np.int64)
+    group_of = np.array([lane_group(name) for name in log.event_names] or [0], np.int64)
     start = model.slices.start[slices]
     thread, group = log.events.thread[start], group_of[log.events.name[start]]
     lone_thread = log.events.thread[process.lone]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hexnpu.errors import UsageError
+from hexnpu.profile import busy
 from hexnpu.profile.columns import OpText
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.optext import facts, layer_and_role
@@ -16,7 +17,7 @@ from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.peaks import PEAKS, peak_of
 from hexnpu.profile.phases import Steps, find_steps
 from hexnpu.profile.report import KEYS, Report, Section, Shape, make_report
-from hexnpu.profile.select import Selection
+from hexnpu.profile.select import Selection, choose
 from hexnpu.profile.timeline import Timeline, build
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -211,3 +212,21 @@ def test_peak_fractions(sample: Sample) -> None:
     assert row.gbs is not None and row.gflops is not None
     assert row.bandwidth_fraction == pytest.approx(row.gbs / 59.0)
     assert row.compute_fraction == pytest.approx(row.gflops / 16384.0)
+
+
+def test_a_filter_that_fits_nothing_is_a_message(sample: Sample) -> None:
+    with pytest.raises(LogError, match="--filter 'FLASH_ATN' matches no op of"):
+        make_report(*sample, Selection(filter="FLASH_ATN"), Shape())
+
+
+def test_waiting_is_not_computing(tmp_path: Path) -> None:
+    """A thread that waits at a fence or flushes its cache is idle for the compute engine."""
+    path = tmp_path / "log"
+    text = (GOLDEN / "hmx-overlap.log").read_text()
+    path.write_text(text + "".join(
+        f"ggml-hex: HTP0 trace-evt FENCE: thread 3 info 0 {what} {at}\n" for what, at in (("start", 0), ("stop", 1))
+    ))  # fmt: skip
+    line = build(read_log(str(path)))
+    found = busy.summary(line, choose(line, find_steps(line), Selection()))
+    assert [item.event for item in found if item.thread == "T3"] == ["FENCE"]
+    assert [item.event for item in found if item.thread == "HMX"][-1] == "(any compute)"
