@@ -10,6 +10,7 @@ import numpy as np
 
 from hexnpu.errors import UsageError
 from hexnpu.profile import busy
+from hexnpu.profile.errors import LogError
 from hexnpu.profile.optext import NO_LAYER, facts
 from hexnpu.profile.phases import PHASES, Steps
 from hexnpu.profile.report import Report, Row, Section, Shape, batch_times, make_report
@@ -34,7 +35,7 @@ def page(line: Timeline, steps: Steps, want: Selection, shape: Shape) -> str:
     chosen = choose(line, steps, want)
     report = make_report(line, steps, want, shape)
     if not report.sections:
-        raise UsageError("nothing is left to show: widen --filter, --phase or --skip-batches")
+        raise LogError(f"nothing of {line.log.source} is left to show: widen --phase or --skip-batches")
     phases = [_phase(line, steps, chosen, report, section) for section in report.sections]
     longest = max(range(len(phases)), key=lambda i: report.sections[i].total_usec)
     data = {
@@ -101,7 +102,7 @@ def _tiles(line: Timeline, steps: Steps, chosen: Chosen, report: Report) -> list
     for section in report.sections:
         wall = section.wall_usec
         if section.phase in ("prefill", "decode") and section.device is None and section.tokens and wall:
-            rate = f"{section.tokens / wall * 1e6:,.1f}"
+            rate = f"{section.tokens / wall * 1e6:,.{0 if section.tokens / wall > 1e-3 else 1}f}"
             tiles.append([f"{rate} tok/s", f"{section.phase}, {section.tokens:,} tokens in {duration(wall)}"])
     npu = float(b.usec[rows].sum())
     ops = float(line.log.ops.usec[chosen.ops].sum())

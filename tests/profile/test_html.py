@@ -80,6 +80,25 @@ def test_elements_and_picture(sample: tuple[Timeline, Steps], tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [500, 1280, 1900])
+def test_letters_keep_their_size_and_no_column_is_cut(
+    sample: tuple[Timeline, Steps], tmp_path: Path, width: int
+) -> None:
+    measure = """
+      const map = document.getElementById('treemap'), table = document.querySelector('.scroll');
+      document.body.dataset.measured = [map.viewBox.baseVal.width / map.clientWidth,
+                                        document.documentElement.scrollWidth - innerWidth,
+                                        table.scrollWidth - table.clientWidth].join(' ');"""
+    html = with_script(page(*sample, Selection(), Shape()), measure)
+    dom = browse(html, tmp_path, f"--window-size={width},1900", "--dump-dom")
+    found = re.search(r'data-measured="(\S+) (\S+) (\S+)"', dom)
+    assert found
+    scale, too_wide, table_too_wide = (float(part) for part in found.groups())
+    assert scale == pytest.approx(1.0, abs=0.02) and too_wide <= 0
+    assert table_too_wide <= 0 or width < 1280
+
+
+@pytest.mark.slow
 def test_sorting_and_filter(sample: tuple[Timeline, Steps], tmp_path: Path) -> None:
     html = page(*sample, Selection(), Shape())
     totals = [float(text.replace(",", "")) for text in cells(browse(html, tmp_path, "--dump-dom"), 4)]
