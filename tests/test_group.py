@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 import hexnpu
-from hexnpu import Fusion, Graph, GroupGraph, ShapeError, Tensor, Type, UsageError
+from hexnpu import Fusion, Graph, GroupGraph, GroupLost, ShapeError, Tensor, Type, UsageError
 from hexnpu.group import Group
 from hexnpu.profile.parse.reader import read_log
+from hexnpu.server_build import server_program
 
 RNG = np.random.default_rng(5)
 DEVICES = ("HTP0:0", "HTP1:0", "HTP2:0", "HTP3:0")
@@ -296,3 +298,37 @@ def test_mistakes(group: Group) -> None:
             hexnpu.open(devices=devices)
     with pytest.raises(UsageError, match="fence_timeout_s"):
         hexnpu.open(devices=DEVICES[:2], fence_timeout_s=0.0)
+
+
+# Other lines to the server
+
+
+def test_a_group_on_a_server_that_shares_no_memory() -> None:
+    """Over TCP fences, too, are written by message; while ranks work the replies come in any order."""
+    command = [server_program(), "--listen", "tcp:127.0.0.1:0"]
+    w, x = weights(), values(5, 64)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        target = f"tcp:127.0.0.1:{server.stdout.readline().split()[-1]}"
+        try:
+            group = hexnpu.open(target, DEVICES[:2], n_threads=1, fence_timeout_s=20.0)
+            assert isinstance(group, Group)
+            with group:
+                g = ffn(w, 2, 5)
+                y = [group.run(g, {"x": x}) for _ in range(3)]
+                assert all(np.array_equal(a, y[0]["y0"]) for run in y for a in run.values())
+                odd = GroupGraph(2)
+                table = values(4, 8)
+                parts = [
+                    r.get_rows(r.weight("table", table), r.input(f"rows{i}", (2,), Type.I32))
+                    for i, r in enumerate(odd.ranks)
+                ]
+                odd.ranks[0].output(odd.allreduce(parts)[0], "y")
+                with pytest.raises(GroupLost, match=r"rank 1 \(HTP1:0\): .*GET_ROWS"):
+                    group.run(odd, {"rows0": np.array([0, 1], np.int32), "rows1": np.array([0, 4], np.int32)})
+            with hexnpu.open(target, n_threads=1) as session:  # the server has outlived the group
+                assert session.memory.weight_bytes == 0
+        finally:
+            server.terminate()
+    want = ffn_in_numpy(w, x)
+    assert np.sum((y[0]["y0"] - want) ** 2) / np.sum(want**2) < 1e-9
