@@ -299,12 +299,12 @@ def _send_file(
             piece = chunk[start : start + _SYNC_CHUNK]
             pending += struct.pack("<4sI", b"DATA", len(piece))
             pending += piece
-            if answers.failed.is_set():
-                raise ConnectionResetError
-            sock.sendall(pending)
-            pending.clear()
-            if not file.symlink:
-                sent(len(piece))
+        if answers.failed.is_set():
+            raise ConnectionResetError
+        sock.sendall(pending)
+        pending.clear()
+        if not file.symlink:
+            sent(len(chunk))
     sock.sendall(pending + struct.pack("<4sI", b"DONE", file.mtime & 0xFFFFFFFF))
 
 

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from hexnpu.deploy.device import Device, Upload
 from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, PackageFile, read_package
@@ -164,23 +166,37 @@ def _carry_out(
 
 def _uploads(package: Package, plan: Plan, digests: Digests, watcher: Watcher) -> Iterator[Upload]:
     """A device reads each to its end before it asks for the next: the manifest comes when all sums are known."""
+    with ThreadPoolExecutor(1) as pool:
+        yield from _files(package, plan, digests, watcher, pool)
+    yield _small("manifest.new", plan.manifest.to_bytes())
+    yield _small("commit.sh", encode(_commit_script(package, plan)))
+
+
+def _files(
+    package: Package, plan: Plan, digests: Digests, watcher: Watcher, pool: ThreadPoolExecutor
+) -> Iterator[Upload]:
     yield _small("next.new", Manifest({file.path: {} for file in package.files}).to_bytes())
     for file, have in plan.send:
         watcher.file(file.path)
         sha = hashlib.sha256()
         place = f"{REST if have else INCOMING}/{file.path}"
-        yield Upload(place, file.size - have, file.mtime, _hashing(file, have, sha.update), file.link is not None)
+        yield Upload(place, file.size - have, file.mtime, _hashing(file, have, sha, pool), file.link is not None)
         sum_ = None if file.link is not None else digests.keep(file, digests.of(file) if have else sha.hexdigest())
         plan.manifest.files[file.path] = Manifest.entry(file, sum_, file.mtime)
-    yield _small("manifest.new", plan.manifest.to_bytes())
-    yield _small("commit.sh", encode(_commit_script(package, plan)))
 
 
-def _hashing(file: PackageFile, start: int, update: Callable[[bytes], object]) -> Callable[[], Iterator[bytes]]:
+def _hashing(file: PackageFile, start: int, sha: Any, pool: ThreadPoolExecutor) -> Callable[[], Iterator[bytes]]:
+    """The chunks of a file, which go into `sha` while they are sent."""
+
     def chunks() -> Iterator[bytes]:
+        pending: Future[None] | None = None
         for chunk in file.chunks(start):
-            update(chunk)
+            if pending:
+                pending.result()
+            pending = pool.submit(sha.update, chunk)
             yield chunk
+        if pending:
+            pending.result()
 
     return chunks
 
