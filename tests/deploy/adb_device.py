@@ -239,7 +239,7 @@ class Sync:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
             if not stat.S_ISLNK(mode):
-                out = path.open("wb")
+                out = path.open("wb", buffering=0)
         except OSError as failure:
             error = failure
         while True:
@@ -255,7 +255,9 @@ class Sync:
                     if out is None:
                         path.symlink_to(os.fsdecode(data))
                     else:
-                        out.write(data)
+                        left = memoryview(data)
+                        while left:
+                            left = left[out.write(left) :]
                 except OSError as failure:
                     error = failure
         if out:

@@ -1,0 +1,143 @@
+"""Every way in which push and run can be told wrong: one line with a remedy, its exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.conftest import Adb
+from tests.deploy.sshd import Sshd, free_port
+
+REPO = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    root = tmp_path / "pkg"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin/tool").write_bytes(bytes(3 << 20))
+    return root
+
+
+def refused(code: int, *arguments: object) -> str:
+    """The one line that the command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hexnpu", *map(str, arguments)], cwd=REPO, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    line = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (code, b""), line
+    assert line.startswith("hexnpu: ") and line.count("\n") == 1 and len(line) > 30
+    return line
+
+
+def push(code: int, target: str, package: Path, directory: object = "~/x") -> str:
+    return refused(code, "push", "--target", target, "--install-dir", package, "--target-dir", directory)
+
+
+@pytest.mark.parametrize("target", ["phone", "linux:", "adb:", "emu:x"])
+def test_a_malformed_target(package: Path, target: str) -> None:
+    assert "android[:serial]" in push(2, target, package)
+    assert "android[:serial]" in refused(2, "run", "--target", target, "--", "true")
+
+
+def test_no_adb_server(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(free_port()))
+    assert "adb start-server" in push(10, "adb", package)
+    assert "adb start-server" in refused(10, "run", "--target", "adb", "--", "true")
+
+
+def test_no_device(adb: Adb, package: Path) -> None:
+    assert "plug one in" in push(11, "adb", package)
+    assert "check the serial" in push(11, "adb:X", package)
+
+
+def test_several_devices(adb: Adb, package: Path, tmp_path: Path) -> None:
+    serials = [adb.connect(tmp_path), adb.connect(tmp_path)]
+    line = push(13, "adb", package)
+    assert all(serial in line for serial in serials)
+
+
+def test_hosts(package: Path, home: Path) -> None:
+    assert "check its name" in push(14, "linux:no-such-host.invalid", package)
+    assert "sshd running" in push(15, f"linux:127.0.0.1:{free_port()}", package)
+
+
+def test_authentication(sshd: Sshd, home: Path, package: Path) -> None:
+    (home / ".ssh/id_ed25519").unlink()
+    assert "authorized_keys" in push(16, sshd.target, package)
+    (home / ".ssh/known_hosts").unlink()
+    assert "--accept-new-host-key" in push(17, sshd.target, package)
+
+
+@pytest.mark.parametrize("make", [False, True], ids=["missing", "empty"])
+def test_the_package(tmp_path: Path, make: bool) -> None:
+    if make:
+        (tmp_path / "none").mkdir()
+    assert "hexnpu build" in push(22, "linux:box", tmp_path / "none")
+    assert "--install-dir" in refused(22, "run", "--source", tmp_path, "--", "true")
+    assert "--install-dir" in refused(22, "push", "--source", tmp_path)
+
+
+def test_several_local_packages(tmp_path: Path) -> None:
+    for name in ("pkg-a", "pkg-b"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+    assert "several packages" in refused(22, "run", "--source", tmp_path, "--", "true")
+
+
+def test_flags(tmp_path: Path) -> None:
+    assert "--log" in refused(2, "run", "--target", "linux:box", "--log", tmp_path / "no/log", "--", "true")
+    assert "--timeout" in refused(2, "run", "--timeout", "0", "--", "true")
+    assert "NAME=VALUE" in refused(2, "run", "--target", "linux:box", "--env", "x", "--", "true")
+    assert "--devices" in refused(2, "run", "--target", "linux:box", "-d", "0", "--", "true")
+
+
+def test_run_where_nothing_was_pushed(transport: str | None, tmp_path: Path) -> None:
+    target = ["--target", transport] if transport else []
+    assert "push first" in refused(1, "run", *target, "--target-dir", tmp_path / "none", "--", "true")
+
+
+def test_a_file_where_the_directory_should_be(transport: str | None, package: Path, tmp_path: Path) -> None:
+    (tmp_path / "to").write_text("mine")
+    target = ["--target", transport] if transport else []
+    command = ("push", *target, "--install-dir", package, "--target-dir", tmp_path / "to")
+    assert "not a folder" in refused(1, *command)
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True).returncode:
+        pytest.skip("mounting needs rights that are not there")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+def test_no_space_and_read_only(transport: str | None, package: Path, mounted: Path) -> None:
+    target = ["--target", transport] if transport else []
+    command = ("push", *target, "--install-dir", package, "--target-dir", mounted / "to")
+    assert "are free" in refused(20, *command)
+    assert list(mounted.iterdir()) == []
+    subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
+    assert "not writable" in refused(21, *command)
+
+
+def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mounted: Path) -> None:
+    """`df` says nothing, so that only the writing fails."""
+    from hexnpu.deploy.device import open_device
+    from hexnpu.deploy.errors import NoSpace
+    from hexnpu.deploy.push import Watcher
+    from hexnpu.deploy.push import push as push_to
+    from hexnpu.deploy.survey import Survey
+    from hexnpu.deploy.targets import parse_target
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Survey, "require", lambda *_: None)
+        with open_device(parse_target(transport)) as device, pytest.raises(NoSpace, match="remove files"):
+            push_to(device, package, str(mounted), watcher=Watcher())
+    assert [path.name for path in mounted.iterdir()] == [".hexnpu"]
