@@ -68,6 +68,7 @@ class Audit:
     nodes: list[Nodes]
     splits: Counter[str]
     most_splits: int
+    notes: list[str]
 
 
 def is_npu(backend: str) -> bool:
@@ -84,10 +85,13 @@ def _answered(line: bytes) -> tuple[OpText, bool, str] | None:
     return (parsed, match["answer"] == b"yes", grammar.text_of(match["why"].strip())) if parsed else None
 
 
-def _lines(source: str) -> Iterator[bytes]:
+def _lines(source: str) -> Iterator[tuple[int, bytes]]:
+    """(number, line) of the lines that may tell something."""
+    number = 1
     for block in read_blocks(source):
         if any(mark in block for mark in _MARKS):
-            yield from block.splitlines()
+            yield from enumerate(block.split(b"\n"), number)
+        number += block.count(b"\n")
 
 
 class _Counts:
@@ -96,6 +100,12 @@ class _Counts:
         self.nodes: dict[tuple[str, str], Nodes] = {}
         self.splits: Counter[str] = Counter()
         self.most_splits = 0
+        self.number = 0  # of the line
+        self.bad: dict[str, tuple[int, int]] = {}  # by kind: how many lines cannot be read, the first one's number
+
+    def _bad(self, kind: str) -> None:
+        count, first = self.bad.get(kind, (0, self.number))
+        self.bad[kind] = (count + 1, first)
 
     def placement(self, text: OpText) -> Placement:
         key = (text.op, text.types, text.dims)
@@ -111,9 +121,13 @@ class _Counts:
                 placement.yes += answer[1]
                 placement.no += not answer[1]
                 placement.why = answer[2] or placement.why
+            else:
+                self._bad("supports-op")
         elif b"profile-op " in line:
             for record in grammar.parse_line(line):
-                if isinstance(record, grammar.OpRecord):
+                if isinstance(record, grammar.BadRecord):
+                    self._bad(record.kind)
+                elif isinstance(record, grammar.OpRecord):
                     self.placement(record.text).ran[kernel_and_engine(record.text)[0]] += 1
         elif b"node #" in line:
             for match in _NODE.finditer(line):
@@ -152,7 +166,7 @@ def _reasons(placements: list[Placement]) -> None:
 def audit(source: str) -> Audit:
     """Counts every line that tells of placement. LogError when there is none."""
     counts = _Counts()
-    for line in _lines(source):
+    for counts.number, line in _lines(source):
         counts.line(line)
     if not counts.placements and not counts.nodes and not counts.splits:
         raise LogError(
@@ -163,27 +177,40 @@ def audit(source: str) -> Audit:
     _reasons(placements)
     placements.sort(key=lambda item: (-item.no, -(item.yes + item.ran.total()), item.op, item.types, item.dims))
     nodes = sorted(counts.nodes.values(), key=lambda node: (is_npu(node.backend), -node.count, node.op))
-    return Audit(source, placements, nodes, counts.splits, counts.most_splits)
+    notes = [
+        f"{count} {kind} line{'s' * (count > 1)} not readable, the first at line {first}"
+        for kind, (count, first) in counts.bad.items()
+    ]
+    return Audit(source, placements, nodes, counts.splits, counts.most_splits, notes)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _matches(pattern: re.Pattern[str], op: str, text: str) -> bool:
+    """In the op's name alone, so that ^ADD$ means what it says, or in its whole text."""
+    return bool(pattern.search(op) or pattern.search(text))
 
 
 def require(found: Audit, pattern: re.Pattern[str]) -> None:
     """Raises HexnpuError (exit 1) when an op that matches left the NPU, or none matches at all."""
     left = [
-        f"{item.op} ({item.types}, {item.dims}) was refused {item.no} times: {item.why}"
+        f"{item.op} ({item.types}, {item.dims}) was refused {_times(item.no)}: {item.why}"
         for item in found.placements
-        if item.no and pattern.search(f"{item.op}|{item.example}|{item.dims}|{item.types}")
+        if item.no and _matches(pattern, item.op, f"{item.op}|{item.example}|{item.dims}|{item.types}")
     ]
     left += [
-        f"{node.op} ran {node.count} times on {node.backend}, for example {node.example}"
+        f"{node.op} ran {_times(node.count)} on {node.backend}, for example {node.example}"
         for node in found.nodes
-        if not is_npu(node.backend) and pattern.search(f"{node.op}|{node.example}")
+        if not is_npu(node.backend) and _matches(pattern, node.op, f"{node.op}|{node.example}")
     ]
     if left:
         more = f" (and {len(left) - 1} more)" if len(left) > 1 else ""
         raise HexnpuError(f"--require {pattern.pattern!r}: {left[0]}{more}")
-    texts = [f"{item.op}|{item.example}|{item.dims}|{item.types}" for item in found.placements]
-    texts += [f"{node.op}|{node.example}" for node in found.nodes]
-    if not any(pattern.search(text) for text in texts):
+    texts = [(item.op, f"{item.op}|{item.example}|{item.dims}|{item.types}") for item in found.placements]
+    texts += [(node.op, f"{node.op}|{node.example}") for node in found.nodes]
+    if not any(_matches(pattern, *both) for both in texts):
         raise HexnpuError(f"--require {pattern.pattern!r}: no op of the log matches, nothing is proved")
 
 
@@ -209,10 +236,12 @@ def _headline(found: Audit) -> list[str]:
     ran = sum(item.ran.total() for item in found.placements)
     npu = sum(node.count for node in found.nodes if is_npu(node.backend))
     other = sum(node.count for node in found.nodes) - npu
-    lines = [f"the backend was asked for {yes + no:,} ops: {yes:,} taken, {no:,} refused; {ran:,} profiled runs"]
+    asked = f"{yes + no:,} op{'s' * (yes + no != 1)}"
+    lines = [f"the backend was asked for {asked}: {yes:,} taken, {no:,} refused; {ran:,} profiled runs"]
     if found.nodes or found.splits:
         parts = ", ".join(f"{backend} {count:,}" for backend, count in found.splits.most_common())
-        lines.append(f"scheduler: {npu:,} nodes on the NPU, {other:,} elsewhere; at most {found.most_splits} splits"
+        most = f"{found.most_splits} split{'s' * (found.most_splits != 1)}"
+        lines.append(f"scheduler: {npu:,} node{'s' * (npu != 1)} on the NPU, {other:,} elsewhere; at most {most}"
                      f" a graph ({parts})")
     return lines
 
@@ -230,6 +259,7 @@ def render(found: Audit, form: str, top: int, width: int) -> str:
             "nodes": [asdict(node) | {"npu": is_npu(node.backend)} for node in nodes],
             "splits": dict(found.splits),
             "most_splits": found.most_splits,
+            "notes": found.notes,
         }
         return json.dumps(whole, indent=1) + "\n"
     if form == "csv":
@@ -248,4 +278,6 @@ def render(found: Audit, form: str, top: int, width: int) -> str:
         parts.append(f"… {len(found.placements) - len(placements)} more (-n 0 shows all)")
     if nodes:
         parts.append(draw(_NODES, nodes))
+    if found.notes:
+        parts.append("\n".join(f"note: {note}" for note in found.notes))
     return "\n\n".join(parts) + "\n"

@@ -15,7 +15,7 @@ from hexnpu.profile.errors import LogError
 from hexnpu.profile.formats import csv_text
 from hexnpu.profile.pairs import pair
 from hexnpu.profile.phases import Steps
-from hexnpu.profile.select import Chosen, Selection, choose
+from hexnpu.profile.select import Chosen, Selection, check_filter, choose
 from hexnpu.profile.table import Column, markdown, plain
 from hexnpu.profile.timeline import Timeline
 from hexnpu.profile.tracks import lane_group
@@ -201,6 +201,7 @@ def report(
     if not len(line.log.events):
         raise LogError(f"{line.log.source} has no trace events: run with --profile 3 (GGML_HEXAGON_PROFILE=3)")
     chosen = choose(line, steps, want)
+    check_filter(chosen, want, line.log)
     rows: list[Busy] | list[Bubble] = summary(line, chosen) if kind == "summary" else bubbles(line, chosen)
     limit = top if top is not None else 0 if kind == "summary" or form != "table" else 40
     shown = rows[:limit] if limit else rows

@@ -27,6 +27,7 @@ SCHEMA = "hexnpu-compare/1"
 _STANDARD_ERROR = 1.2533 * 1.4826
 _FEWEST = 3  # repeats from which a spread says something
 _SIGNIFICANT = 2.0  # differences within so many times the noise are none
+_ROUNDING = 1e-9  # percent: 110 over 100 is not more than 10 %
 _LEAST_SHARE = 0.001  # of the phase's op time in B; a group below it fails no build
 
 Key = tuple[str, ...]
@@ -169,16 +170,20 @@ def check_limit(found: Comparison, percent: float) -> None:
         pair
         for pair in found.pairs
         if pair.verdict == "slower"
-        and pair.ratio is not None
-        and (pair.ratio - 1) * 100 > percent
+        and _slower_by(pair) > percent + _ROUNDING
         and pair.share_b >= _LEAST_SHARE
     ]
     if over:
-        worst = max(over, key=lambda pair: pair.ratio or 0.0)
+        worst = max(over, key=_slower_by)
         raise HexnpuError(
             f"{len(over)} group{'s are' if len(over) > 1 else ' is'} slower by more than {percent:g} %, the worst by "
-            f"{((worst.ratio or 1) - 1) * 100:.1f} %: {worst.phase} {' '.join(worst.key)}"
+            f"{_slower_by(worst):.1f} %: {worst.phase} {' '.join(worst.key)}"
         )
+
+
+def _slower_by(pair: Pair) -> float:
+    """Percent; infinite from a median of 0."""
+    return float("inf") if pair.ratio is None else (pair.ratio - 1) * 100
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -112,7 +112,8 @@ def layer_and_role(names: str) -> tuple[int, str]:
 
 def kernel_and_engine(text: OpText) -> tuple[str, str]:
     """The kernel's name and the engine it runs on, from the kernel params; '-' where the line does not say."""
-    kernel = text.params.split(" ", 1)[0] if text.params and text.params != "----" else "-"
+    buffers = " -> " in text.params  # the oldest lines name the buffers there
+    kernel = text.params.split(" ", 1)[0] if text.params and text.params != "----" and not buffers else "-"
     for engine in ("hmx", "hvx", "dma"):
         if kernel.lower().startswith(engine):
             return kernel, engine

@@ -17,7 +17,7 @@ from hexnpu.profile.columns import F64, HMX_THREAD, I32, I64, N_PMU
 from hexnpu.profile.optext import NO_LAYER, OpFacts, facts
 from hexnpu.profile.peaks import Peak
 from hexnpu.profile.phases import PHASES, Steps
-from hexnpu.profile.select import Chosen, Selection, choose
+from hexnpu.profile.select import Chosen, Selection, check_filter, choose
 from hexnpu.profile.timeline import Timeline
 
 GAP_ROWS = ("prologue", "gaps", "epilogue", "host")
@@ -150,6 +150,7 @@ def batch_times(line: Timeline) -> BatchTimes:
 def make_report(line: Timeline, steps: Steps, want: Selection, shape: Shape) -> Report:
     """The report of what `want` selects."""
     chosen = choose(line, steps, want)
+    check_filter(chosen, want, line.log)
     times = None if want.partial else batch_times(line)
     report = Report(line.log.source, shape.by, KEYS[shape.by][0], [], line.log.devices)
     report.pmu_names, report.sort = [name for _, name in shape.pmu], shape.sort

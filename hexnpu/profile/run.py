@@ -22,7 +22,7 @@ from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.peaks import PEAKS, peak_of
 from hexnpu.profile.phases import PHASES, find_steps
 from hexnpu.profile.report import Report, Shape, make_report, notes
-from hexnpu.profile.select import Chosen, Selection, choose, devices_of
+from hexnpu.profile.select import Chosen, Selection, check_filter, choose, devices_of
 from hexnpu.profile.timeline import Timeline, build
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ def trace(arguments: TraceArguments) -> None:
     log = load(a.log, want_events=True)
     line = build(log)
     chosen = choose(line, find_steps(line), want)
+    check_filter(chosen, want, log)
     if not chosen.matching.any() and not chosen.batches.any():
         raise LogError(f"nothing of {log.source} is left to draw: widen --filter, --phase or --batches")
     for note in notes(line):

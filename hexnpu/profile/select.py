@@ -82,7 +82,7 @@ def devices_of(log: Log, wanted: str | None) -> list[int]:
 
 
 def choose(line: Timeline, steps: Steps, want: Selection) -> Chosen:
-    """The rows that `want` selects. LogError when the filter fits no op of the whole log."""
+    """The rows that `want` selects."""
     log, n = line.log, len(line.batches)
     devices = devices_of(log, want.device)
     batches = np.isin(line.batches.device, devices)
@@ -100,14 +100,18 @@ def choose(line: Timeline, steps: Steps, want: Selection) -> Chosen:
     matching = ops
     if pattern is not None:
         text_matches = np.array([bool(pattern.search(text.raw)) for text in log.texts], np.bool_)
-        if not text_matches.any():
-            raise LogError(f"--filter {want.filter!r} matches no op of {log.source}")
         matching = ops & text_matches[log.ops.text]
     if want.partial:
         matching = _ends(log, matching, want.head, want.tail)
-        ops = matching
+        ops = matching if matching.any() else ops
         batches &= np.bincount(line.op_batch[ops], minlength=n)[:n] > 0
     return Chosen(batches, ops, matching, place > first)
+
+
+def check_filter(chosen: Chosen, want: Selection, log: Log) -> None:
+    """LogError when the filter fits no op of what else is chosen."""
+    if want.filter is not None and chosen.ops.any() and not chosen.matching.any():
+        raise LogError(f"--filter {want.filter!r} matches no op of {log.source}")
 
 
 def _ends(log: Log, ops: Bool, head: int | None, tail: int | None) -> Bool:

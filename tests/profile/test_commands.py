@@ -189,8 +189,9 @@ def test_audit_counts_placement(run, audit_log: Path) -> None:  # type: ignore[n
     [
         (r"^MUL_MAT\|blk\.0\.q", 0, ""),
         ("RMS_NORM", 0, ""),
-        ("MUL_MAT", 1, "MUL_MAT (q5_K x f32 -> f32, 64:64 x 64:1 -> 64:1) was refused 1 times"),
-        ("GET_ROWS", 1, "GET_ROWS ran 1 times on CPU, for example embd"),
+        ("^RMS_NORM$", 0, ""),
+        ("MUL_MAT", 1, "MUL_MAT (q5_K x f32 -> f32, 64:64 x 64:1 -> 64:1) was refused once"),
+        ("GET_ROWS", 1, "GET_ROWS ran once on CPU, for example embd"),
         ("SSM", 1, "no op of the log matches"),
         ("(", 2, "is not a regular expression"),
     ],
@@ -199,6 +200,46 @@ def test_audit_require(run, audit_log: Path, pattern: str, code: int, message: s
     result = run("audit", audit_log, "--require", pattern)
     assert result.code == code
     assert message in result.err
+
+
+def test_audit_counts_what_it_cannot_read(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    log = tmp_path / "damaged.log"
+    log.write_text("hello\n" + AUDIT + "ggml-hex: HTP0 supports-op ADD|torn\nggml-hex: HTP0 profile-op ADD|torn\n")
+    torn = AUDIT.count("\n") + 2
+    found = run("audit", log)
+    assert found.code == 0
+    assert f"note: 1 supports-op line not readable, the first at line {torn}\n" in found.out
+    assert f"note: 1 profile-op line not readable, the first at line {torn + 1}\n" in found.out
+
+
+def _three(path: Path, usec: int, extra: str = "") -> Path:
+    line = "ggml-hex: profile-op ADD|a -> b|4:1 -> 4:1|f32 -> f32|----|hvx|usec {0} cycles {0}000 start {1} mhz 1.0\n"
+    path.write_text("".join(line.format(usec, 10**6 * i) for i in range(3)) + extra)
+    return path
+
+
+@pytest.mark.parametrize(("a", "b", "limit", "code"), [(100, 110, "10%", 0), (100, 110, "9.9%", 1), (0, 50, "5%", 1)])
+def test_fail_above_is_exact(run, tmp_path: Path, a: int, b: int, limit: str, code: int) -> None:  # type: ignore[no-untyped-def]
+    found = run("compare", _three(tmp_path / "a", a), _three(tmp_path / "b", b), "--fail-above", limit)
+    assert found.code == code, found.err
+
+
+def test_compare_filter_may_fit_one_log_only(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    extra = "ggml-hex: profile-op SUB|a -> b|4:1 -> 4:1|f32 -> f32|----|hvx|usec 7 cycles 7000 start 9000000 mhz 1.0\n"
+    a, b = _three(tmp_path / "a", 100, extra), _three(tmp_path / "b", 100)
+    found = run("compare", a, b, "--filter", "^SUB", "--format", "csv")
+    assert found.code == 0 and ",gone," in found.out
+    assert run("compare", a, b, "--filter", "^MUL").code == 1
+
+
+@pytest.mark.parametrize("flags", [(), ("--timeline", "summary"), ("--head", "3"), ("--html", "{tmp}/x.html")])
+def test_a_filter_that_fits_nothing_is_a_message(  # type: ignore[no-untyped-def]
+    run, sample_log: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    found = run("profile", sample_log, "--filter", "FLASH_ATN", *(flag.format(tmp=tmp_path) for flag in flags))
+    assert found.code == 1 and "--filter 'FLASH_ATN' matches no op of" in found.err and not found.out
+    drawn = run("trace", sample_log, "-o", tmp_path / "t", "--filter", "FLASH_ATN")
+    assert drawn.code == 1 and not (tmp_path / "t").exists()
 
 
 def test_export_is_read_back_in_place_of_the_log(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

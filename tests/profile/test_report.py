@@ -214,11 +214,6 @@ def test_peak_fractions(sample: Sample) -> None:
     assert row.compute_fraction == pytest.approx(row.gflops / 16384.0)
 
 
-def test_a_filter_that_fits_nothing_is_a_message(sample: Sample) -> None:
-    with pytest.raises(LogError, match="--filter 'FLASH_ATN' matches no op of"):
-        make_report(*sample, Selection(filter="FLASH_ATN"), Shape())
-
-
 def test_waiting_is_not_computing(tmp_path: Path) -> None:
     """A thread that waits at a fence or flushes its cache is idle for the compute engine."""
     path = tmp_path / "log"
@@ -230,3 +225,8 @@ def test_waiting_is_not_computing(tmp_path: Path) -> None:
     found = busy.summary(line, choose(line, find_steps(line), Selection()))
     assert [item.event for item in found if item.thread == "T3"] == ["FENCE"]
     assert [item.event for item in found if item.thread == "HMX"][-1] == "(any compute)"
+
+
+def test_buffers_are_no_kernel() -> None:
+    text = OpText("", "ADD", "a -> b", "4:1 -> 4:1", "f32 -> f32", "4:4 -> 4:4", "HTP0-REPACK x HTP0 -> HTP0", "colons")
+    assert facts(text).kernel == facts(text).engine == "-"

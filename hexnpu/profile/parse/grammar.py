@@ -25,7 +25,7 @@ _NUM = rb"\d{1,20}(?!\d)"
 _LIST = rb"[ \t]*" + _NUM + rb"(?:[ \t]*,[ \t]*" + _NUM + rb")*[ \t]*"
 _OP_TAIL = re.compile(
     rb"(?:op-)?usec[ \t]+(?P<usec>" + _NUM + rb")[ \t]+(?:op-)?cycles[ \t]+(?P<cycles>" + _NUM + rb")"
-    rb"(?:[ \t]+(?:op-)?pkts[ \t]+\d+[ \t]+\([\d.]+\))?(?:[ \t]+call-usec[ \t]+\d+)?"
+    rb"(?:[ \t]+(?:op-)?pkts[ \t]+\d+[ \t]+\([\w.+-]+\))?(?:[ \t]+call-usec[ \t]+\d+)?"
     rb"(?:[ \t]+start[ \t]+(?P<start>" + _NUM + rb"))?(?:[ \t]+mhz[ \t]+(?P<mhz>\d+(?:\.\d+)?))?"
     rb"(?:[ \t]+pmu[ \t]+\[(?P<pmu>" + _LIST + rb")\])?(?:[ \t]+evt[ \t]+\[(?P<evt>" + _LIST + rb")\])?"
     rb"(?P<rest>.*)$",
