@@ -31,6 +31,8 @@ from hexnpu.transport import Connection
 GRACE_S = 3.0
 # Before a fence that no run has used for so long could seem to be ahead, all of them are set anew.
 REFRESH = 1 << 30
+# What a group's profile counts by default: a session's events, and the waits at fences.
+DEFAULT_GROUP_PMU = (*DEFAULT_PMU, wire.PMU_FENCE_CYCLES)
 # How the kernel says that the fault is another rank's (runtime/fences.c).
 PASSED_ON = "has failed"
 
@@ -182,7 +184,9 @@ class Group:
         for session in self.sessions:
             session.clear_states()
 
-    def profile(self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_PMU) -> Profiling:
+    def profile(
+        self, mode: int, log_file: str | Path | None = None, pmu: Sequence[int] = DEFAULT_GROUP_PMU
+    ) -> Profiling:
         """As Session.profile; each line names its rank's device."""
         first, *others = self.sessions
         if mode == 0:

@@ -267,6 +267,15 @@ def test_a_profile_has_the_lines_of_every_device(tmp_path: Path) -> None:
     assert text.count("Profiling mode") == 1
 
 
+def test_a_profile_counts_what_the_barriers_cost(tmp_path: Path) -> None:
+    path = tmp_path / "group.log"
+    with open_group() as group, group.profile(2, path):
+        group.run(ffn(weights(), 2, 5), {"x": values(5, 64)})
+    lines = [line for line in path.read_text().splitlines() if "profile-op " in line and "OPBATCH" not in line]
+    waited = {line.split("|")[0].split()[-1]: int(line.split(" pmu [")[1].split(",")[2]) for line in lines}
+    assert waited.pop("ALLREDUCE+ADD") > 0 and not any(waited.values())
+
+
 # Mistakes
 
 

@@ -10,8 +10,6 @@
  * Kernel 0 takes dense tensors as one row of elements and a slice of columns; kernel 1 takes rows with any stride and a slice of rows.
  * VTCM: region i holds input i, the residual behind the inputs, the last region the output; all per thread, `stages` tiles each.
  */
-#include <stdio.h>
-
 #include "htp-kernel.h"
 #include "htp-opcodes.h"
 #include "hvx-convert.h"
@@ -110,11 +108,12 @@ static bool is_regular(const struct htp_tensor *t, bool dense, uint32_t elem_byt
     return true;
 }
 
-static enum htp_status check_operand(struct htp_op *op, const char *what, uint32_t slot, const struct htp_tensor *t) {
+static const char *const src_names[] = {"src0", "src1", "src2", "src3"};
+static const char *const dst_names[] = {"dst0", "dst1", "dst2", "dst3"};
+
+static enum htp_status check_operand(struct htp_op *op, const char *field, const struct htp_tensor *t) {
     const struct htp_tensor *dst = op->dst[0];
     bool one_row = t == op->src[RESIDUAL] && op->kparams[HTP_KP_KERNEL] == KERNEL_2D && htp_nrows(t) == 1;
-    char field[16];
-    snprintf(field, sizeof field, "%s%u", what, slot);
     if (t->type != dst->type || (t->type != HTP_F32 && t->type != HTP_F16)) {
         return htp_unsupported(op, field, "has type %u; all are F32 or all F16", t->type);
     }
@@ -160,14 +159,14 @@ static enum htp_status check_operands(struct htp_op *op) {
             return htp_bad(op, "dst", "dst%u is one too many, or follows a hole", i);
         }
         if (op->dst[i]) {
-            status = check_operand(op, "dst", i, op->dst[i]);
+            status = check_operand(op, dst_names[i], op->dst[i]);
         }
     }
     for (uint32_t i = 0; i < (uint32_t) op->params[PARAM_N_RANKS] && status == HTP_OK; i++) {
-        status = check_operand(op, "src", i, op->src[i]);
+        status = check_operand(op, src_names[i], op->src[i]);
     }
     if (status == HTP_OK && op->src[RESIDUAL]) {
-        status = check_operand(op, "src", RESIDUAL, op->src[RESIDUAL]);
+        status = check_operand(op, "src8", op->src[RESIDUAL]);
     }
     return status;
 }
