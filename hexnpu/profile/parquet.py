@@ -161,9 +161,18 @@ def read(folder: Path) -> Log:
     found = metadata.get(b"hexnpu.schema", b"").decode()
     if found != SCHEMA:
         raise LogError(f"{folder} has the schema {found or 'of another tool'}, this program reads {SCHEMA}")
-    about = json.loads(metadata[b"hexnpu.log"])
+    try:
+        log = _log(tables, json.loads(metadata[b"hexnpu.log"]))
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+        cause = (str(error) or type(error).__name__).splitlines()[0]
+        raise LogError(f"{folder} is not as --export wrote it ({cause}): export it again") from None
+    return log
+
+
+def _log(tables: dict[str, Any], about: dict[str, Any]) -> Log:
+    """The log of the three tables; raises ValueError and its like where they do not fit together."""
     texts = [OpText(*fields) for fields in about["texts"]]
-    return Log(
+    log = Log(
         about["source"],
         about["devices"],
         texts,
@@ -177,6 +186,11 @@ def read(folder: Path) -> Log:
         about["mode"],
         about["pmu_events"],
     )
+    if len(log.ops) and not (log.ops.text.min() >= 0 and log.ops.text.max() < len(texts)):
+        raise ValueError("the texts of the ops belong to another export")
+    if (log.events.thread >= N_THREADS).any() or (log.batches.device >= len(log.devices)).any():
+        raise ValueError("a thread or device out of range")
+    return log
 
 
 def _column(table: Any, name: str, dtype: type) -> AnyArray:
@@ -188,6 +202,8 @@ def _codes(table: Any, name: str, values: list[str]) -> AnyArray:
     column = table[name].combine_chunks()
     if table.num_rows == 0:
         return np.empty(0, np.int64)
+    if not hasattr(column, "dictionary"):  # another tool wrote the file again
+        column = column.dictionary_encode()
     index = {value: number for number, value in enumerate(values)}
     codes = np.array([index[value] for value in column.dictionary.to_pylist()], np.int64)
     return np.asarray(codes[column.indices.to_numpy()])

@@ -242,6 +242,47 @@ def test_a_filter_that_fits_nothing_is_a_message(  # type: ignore[no-untyped-def
     assert drawn.code == 1 and not (tmp_path / "t").exists()
 
 
+def _rewrite(path: Path, change) -> None:  # type: ignore[no-untyped-def]
+    import pyarrow.parquet as pq
+
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("ops", lambda t: t.drop_columns(["usec"])),
+        ("ops", lambda t: t.set_column(t.column_names.index("text"), "text", [[9999] * len(t)])),
+        ("ops", lambda t: t.set_column(0, "device", [["X"] * len(t)])),
+        ("events", lambda t: t.drop_columns(["thread"])),
+        ("events", lambda t: t.set_column(1, "thread", [[200] * len(t)])),
+        ("batches", lambda t: t.replace_schema_metadata({**t.schema.metadata, b"hexnpu.log": b"{}"})),
+        ("batches", lambda t: t.replace_schema_metadata({**t.schema.metadata, b"hexnpu.log": b"{oops"})),
+    ],
+)
+def test_a_damaged_export_is_one_line(run, sample_log: Path, tmp_path: Path, name: str, change) -> None:  # type: ignore[no-untyped-def]
+    run("profile", sample_log, "--export", tmp_path / "out")
+    _rewrite(tmp_path / "out" / f"{name}.parquet", change)
+    for command in (["profile"], ["trace", "-o", tmp_path / "t"]):
+        found = run(command[0], tmp_path / "out", *command[1:])
+        assert found.code == 1 and found.err.count("\n") == 1 and "is not as --export wrote it" in found.err
+
+
+def test_an_export_written_again_without_dictionaries_is_read(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import pyarrow as pa
+
+    first = run("profile", sample_log, "--export", tmp_path / "out")
+    plain = pa.string()
+
+    def decoded(table: pa.Table) -> pa.Table:
+        kinds = [field.with_type(plain) if pa.types.is_dictionary(field.type) else field for field in table.schema]
+        return table.cast(pa.schema(kinds, metadata=table.schema.metadata))
+
+    for name in ("ops", "events"):
+        _rewrite(tmp_path / "out" / f"{name}.parquet", decoded)
+    assert run("profile", tmp_path / "out").out == first.out
+
+
 def test_export_is_read_back_in_place_of_the_log(run, sample_log: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     from hexnpu.profile import parquet
 
