@@ -15,7 +15,7 @@ import zstandard
 
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.pairs import pair
-from hexnpu.profile.parse import scan
+from hexnpu.profile.parse import scan, source
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.report import notes
 from hexnpu.profile.timeline import build
@@ -100,6 +100,23 @@ def test_a_log_without_a_usable_line_says_what_is_missing(tmp_path: Path, text: 
     with pytest.raises(LogError) as error:
         read_log(str(path))
     assert message in str(error.value)
+
+
+def test_a_line_without_end_neither_fills_the_memory_nor_hides_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    g5 = (GOLDEN / "g5.log").read_bytes()
+    path.write_bytes(b"x" * (3 * source.MAX_LINE_BYTES) + b"ggml-hex: " + g5.split(b"ggml-hex: ", 1)[1])
+    assert dump(read_log(str(path))).count("\n") == (GOLDEN / "g5.expected").read_text().count("\n")
+    assert max(len(block) for block in source.read_blocks(str(path))) <= source.MAX_LINE_BYTES + 2 * source.BLOCK_BYTES
+    path.write_bytes(bytes(source.MAX_LINE_BYTES + source.BLOCK_BYTES + 1))
+    with pytest.raises(LogError, match="is a binary file"):
+        read_log(str(path))
+
+
+def test_closed_stdin_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(LogError, match="stdin is closed"):
+        read_log("-")
 
 
 def test_without_a_compiler_the_log_is_read_all_the_same(

@@ -14,7 +14,8 @@ from typing import IO
 from hexnpu.profile.errors import LogError
 
 BLOCK_BYTES = 1 << 19
-MAX_LINE_BYTES = 64 << 20
+MAX_LINE_BYTES = 8 << 20
+KEPT_LINE_BYTES = 64 << 10  # of a longer line its end is kept: a record may be glued to whatever that was
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -41,11 +42,13 @@ class _Prefixed:
 @contextmanager
 def _opened(source: str) -> Iterator[IO[bytes]]:
     if source == "-":
+        if sys.stdin is None:
+            raise LogError("stdin is closed: give a log, or pipe one in")
         yield sys.stdin.buffer
         return
     path = Path(source)
     if path.is_dir():
-        raise LogError(f"{source} is a directory, not a log: give a log file, or a folder written by --export")
+        raise LogError(f"{source} is a directory: give a log file")
     try:
         with path.open("rb", buffering=0) as stream:
             yield stream
@@ -105,7 +108,9 @@ def read_blocks(source: str) -> Iterator[bytes]:
             if not end:
                 rest += block
                 if len(rest) > MAX_LINE_BYTES:
-                    raise LogError(f"{source}: a line of over {MAX_LINE_BYTES >> 20} MiB: a binary file, not a log")
+                    if b"\0" in rest:
+                        raise LogError(f"{source} is a binary file, not a log")
+                    rest = rest[-KEPT_LINE_BYTES:]
                 continue
             yield _clean(b"".join((rest, memoryview(block)[:end])))  # one copy
             rest = block[end:]
