@@ -91,6 +91,7 @@ def _execute(
     from hexnpu.deploy.run import run
     from hexnpu.errors import UsageError
 
+    # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
     command = Command(line[0], directory, line[1], core_dumps=True, merge=target.kind == "android")
     if print_only:
         print(printed_command(target, command))

@@ -168,9 +168,6 @@ class AdbProcess(PosixProcess):
 
 
 class AdbDevice(PosixDevice):
-    # Profile lines come by stderr, results by stdout; a terminal shows them in order, and so does the one stream.
-    merges = True
-
     def __init__(self, target: Target, client: AdbClient, serial: str) -> None:
         self.target = target
         self.serial = serial

@@ -6,6 +6,7 @@ device - listing, free space, renaming, removing - is a shell script that `shell
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hexnpu.deploy.process import Process
 from hexnpu.deploy.targets import Target
+from hexnpu.errors import UsageError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,8 +67,6 @@ class Device(Protocol):
     name: str
     # False on Windows: no `shell`.
     posix: bool
-    # The output of one program comes in one stream (ADB), in order.
-    merges: bool
 
     def open(self, command: Command) -> Process:
         """Starts a program; its streams are live. Raises DeployError where the connection or the directory fails."""
@@ -112,6 +112,11 @@ def printed_command(target: Target, command: Command) -> str:
 
 def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:
     """Connects. Raises the errors of `hexnpu.deploy.errors`, one line each with its remedy."""
+    if target.kind == "windows" and (target.host is not None or os.name != "nt"):
+        raise UsageError(
+            f"{target}: Windows works where hexnpu itself runs on it (hexnpu run without --target); "
+            "over SSH neither push nor run is there yet"
+        )
     if target.kind == "android":
         from hexnpu.deploy.adb import AdbDevice
 

@@ -143,7 +143,6 @@ class PosixDevice:
     target: Target
     name: str
     posix = True
-    merges = False
 
     @abstractmethod
     def open(self, command: Command) -> Process: ...

@@ -25,6 +25,7 @@ from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, Packag
 from hexnpu.deploy.posix import EXPAND
 from hexnpu.deploy.quoting import encode, join, quote
 from hexnpu.deploy.survey import Survey, remote_sums, survey
+from hexnpu.errors import UsageError
 
 INCOMING, REST = f"{STATE_DIR}/incoming", f"{STATE_DIR}/rest"
 
@@ -75,6 +76,8 @@ class Watcher:
 
 def push(device: Device, root: Path, directory: str, *, dry_run: bool = False, watcher: Watcher) -> Report:
     """Raises the errors of hexnpu.deploy.errors; then nothing under its real name is half-written."""
+    if not device.posix:
+        raise UsageError("push needs a POSIX target; on Windows `hexnpu run` takes the package folder where it is")
     directory = directory.rstrip("/") or "/"
     package = read_package(root)
     names = sorted({path.partition("/")[0] for path in (*package.folders, *(file.path for file in package.files))})

@@ -155,8 +155,9 @@ def _socket(hop: _Hop, through: list[SSHClient]) -> Any:
     if through:
         return _channel(hop, through[0])
     if hop.command:
-        # OpenSSH runs it by a shell as well.
-        return _paramiko().ProxyCommand(f"sh -c {shlex.quote('exec ' + hop.command)}")
+        # By a shell, as OpenSSH does. Ctrl-C must leave it alone: the program there is ended through it.
+        script = f"trap '' INT; exec {hop.command}"
+        return _paramiko().ProxyCommand(f"sh -c {shlex.quote(script)}")
     try:
         sock = socket.create_connection((hop.address, hop.port), _TCP_S)
     except socket.gaierror as error:

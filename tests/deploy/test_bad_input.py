@@ -141,3 +141,13 @@ def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mo
         with open_device(parse_target(transport)) as device, pytest.raises(NoSpace, match="remove files"):
             push_to(device, package, str(mounted), watcher=Watcher())
     assert [path.name for path in mounted.iterdir()] == [".hexnpu"]
+
+
+def test_windows_over_ssh(package: Path) -> None:
+    assert "not there yet" in push_refused_anywhere("windows:box", package)
+    assert "where hexnpu itself runs" in push_refused_anywhere("wos", package)
+
+
+def push_refused_anywhere(target: str, package: Path) -> str:
+    push(2, target, package)
+    return refused(2, "run", "--target", target, "--target-dir", "x", "--", "true")
