@@ -51,6 +51,7 @@ def test_several_devices(adb: Adb, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert open_device(parse_target("android")).name == f"android:{serials[0]}"
 
 
+@pytest.mark.slow
 def test_an_unauthorized_device(adb: Adb, tmp_path: Path) -> None:
     serial = adb.connect(tmp_path, "--banner", "unauthorized")
     state = dict(attached()).get(serial)

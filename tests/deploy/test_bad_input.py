@@ -144,7 +144,7 @@ def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mo
 
 
 def test_windows_over_ssh(package: Path) -> None:
-    assert "not there yet" in push_refused_anywhere("windows:box", package)
+    assert "over SSH neither" in push_refused_anywhere("windows:box", package)
     assert "where hexnpu itself runs" in push_refused_anywhere("wos", package)
 
 

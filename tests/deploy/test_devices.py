@@ -112,6 +112,7 @@ def test_kill_ends_the_children_too(device: Device, tmp_path: Path) -> None:
     process.close()
 
 
+@pytest.mark.slow
 def test_kill_ends_what_ignores_term(device: Device, tmp_path: Path) -> None:
     script = "trap '' TERM; echo $$ > pid; echo started; while :; do sleep 0.05; done"
     process = device.open(Command(("sh", "-c", script), str(tmp_path)))

@@ -47,7 +47,7 @@ def device(transport: str | None) -> Iterator[Device]:
         yield opened
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=_words)
 def test_through_every_transport(device: Device, words: list[str]) -> None:
     assert device.open(Command(("printf", "%s\\n", *words), "/")).communicate() == (0, expected(words), b"")

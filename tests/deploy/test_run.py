@@ -15,6 +15,9 @@ from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
 
 REPO = Path(__file__).parents[2]
+# With the caller's own home: `hexnpu profile` keeps its compiled scanner there.
+CALLERS = dict(os.environ)
+SLOW = pytest.mark.slow
 HEXNPU = (sys.executable, "-m", "hexnpu")
 
 
@@ -112,7 +115,14 @@ def alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=SLOW),
+        pytest.param(signal.SIGHUP, 129, marks=SLOW),
+    ],
+)
 def test_ctrl_c_ends_the_program_first(runs: Runs, tmp_path: Path, number: int, code: int) -> None:
     process, pids = started_sleeper(runs, tmp_path)
     assert all(map(alive, pids))
@@ -123,6 +133,7 @@ def test_ctrl_c_ends_the_program_first(runs: Runs, tmp_path: Path, number: int, 
     assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_timeout(runs: Runs, tmp_path: Path) -> None:
     process, pids = started_sleeper(runs, tmp_path, "--timeout", "3")
     _, err = process.communicate(timeout=30)
@@ -148,7 +159,7 @@ def test_a_pipe_into_profile(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "to/log").write_text(line + "\n")
     producer = runs.start("cat log")
     profile = subprocess.run(
-        [*HEXNPU, "profile", "-"], cwd=REPO, stdin=producer.stdout, capture_output=True, timeout=60,
+        [*HEXNPU, "profile", "-"], cwd=REPO, stdin=producer.stdout, capture_output=True, timeout=60, env=CALLERS,
     )  # fmt: skip
     assert producer.wait(30) == 0
     assert profile.returncode == 0 and b"MUL_MAT" in profile.stdout
