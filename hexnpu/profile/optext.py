@@ -102,8 +102,10 @@ def layer_and_role(names: str) -> tuple[int, str]:
         return NO_LAYER, top.group(1)
     cache = _CACHE_NAME.search(names)
     output = names.rpartition("->")[2].strip()
-    named = _LAYER_NAME.search(output) or _LAYER_NAME.search(names)
-    if named:
+    named = _LAYER_NAME.search(output)
+    if named is None or named.group(1) == "fence":  # fences between devices have numbers of their own
+        named = _LAYER_NAME.search(names)
+    if named and named.group(1) != "fence":
         return int(named.group(2)), named.group(1)
     if cache:
         return int(cache.group(2)), cache.group(1)

@@ -35,8 +35,12 @@ def _arrow() -> Any:
 
 def _texts(pa: Any, values: list[str], index: AnyArray) -> Any:
     """A dictionary-encoded column; bytes that are not UTF-8 are shown as \\xNN."""
-    safe = [value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for value in values]
-    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), pa.array(safe, pa.string()))
+    shown = pa.array([_shown(value) for value in values], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int32)), shown)
+
+
+def _shown(value: str) -> str:
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _op_columns(pa: Any, line: Timeline, steps: Steps) -> dict[str, Any]:
@@ -204,7 +208,7 @@ def _codes(table: Any, name: str, values: list[str]) -> AnyArray:
         return np.empty(0, np.int64)
     if not hasattr(column, "dictionary"):  # another tool wrote the file again
         column = column.dictionary_encode()
-    index = {value: number for number, value in enumerate(values)}
+    index = {_shown(value): number for number, value in enumerate(values)}
     codes = np.array([index[value] for value in column.dictionary.to_pylist()], np.int64)
     return np.asarray(codes[column.indices.to_numpy()])
 

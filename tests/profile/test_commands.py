@@ -242,6 +242,18 @@ def test_a_filter_that_fits_nothing_is_a_message(  # type: ignore[no-untyped-def
     assert drawn.code == 1 and not (tmp_path / "t").exists()
 
 
+def test_an_export_keeps_names_that_are_not_utf8(tmp_path: Path) -> None:
+    from hexnpu.profile import parquet
+    from hexnpu.profile.phases import find_steps
+    from hexnpu.profile.timeline import build
+
+    log = tmp_path / "log"
+    log.write_bytes((GOLDEN / "g5.log").read_bytes().replace(b"HVX_COMP", b"HVX\xff").replace(b"kqv_out", b"\xfe"))
+    line = build(read_log(str(log)))
+    parquet.write(line, find_steps(line), tmp_path / "out")
+    assert dump(parquet.read(tmp_path / "out")) == dump(line.log)
+
+
 def _rewrite(path: Path, change) -> None:  # type: ignore[no-untyped-def]
     import pyarrow.parquet as pq
 

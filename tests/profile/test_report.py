@@ -230,3 +230,9 @@ def test_waiting_is_not_computing(tmp_path: Path) -> None:
 def test_buffers_are_no_kernel() -> None:
     text = OpText("", "ADD", "a -> b", "4:1 -> 4:1", "f32 -> f32", "4:4 -> 4:4", "HTP0-REPACK x HTP0 -> HTP0", "colons")
     assert facts(text).kernel == facts(text).engine == "-"
+
+
+def test_the_number_of_a_fence_is_no_layer() -> None:
+    assert layer_and_role("l_out-14 -> fence-0") == (14, "l_out")
+    assert layer_and_role("fence-0 -> l_in-15") == (15, "l_in")
+    assert layer_and_role("x -> fence-3")[0] == -1
