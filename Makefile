@@ -1,6 +1,8 @@
 # Two commands do all the set-up they need, in .venv: `make demo` (a model writes text on the emulated NPU), `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+# A file's tests stay in one process, since they share its servers.
+WORKERS := -n auto --dist loadfile
 PROMPT ?= The capital of France is
 
 .PHONY: demo test test-slow lint bench clean
@@ -9,10 +11,10 @@ demo: .venv/.installed
 	$(BIN)/hexnpu generate "$$($(BIN)/python scripts/demo_model.py)" --chat -p "$(PROMPT)" -n 64 --stats
 
 test: .venv/.dev
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" $(WORKERS)
 
 test-slow: .venv/.dev
-	$(BIN)/pytest -m slow -n 2
+	$(BIN)/pytest -m slow $(WORKERS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
