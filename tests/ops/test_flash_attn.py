@@ -198,6 +198,17 @@ def test_batches_share_keys() -> None:
     attend(Case(tokens=2, batch=4, kv_batch=2, kv=40))
 
 
+@pytest.mark.parametrize("n_masks", [2, 4])
+@pytest.mark.parametrize("tokens", [1, 40])
+def test_masks_of_batches(n_masks: int, tokens: int) -> None:
+    """Batch i takes mask i modulo their number."""
+    case = Case(tokens=tokens, batch=4, kv=300)
+    src = case.inputs()
+    hidden = np.random.default_rng(3).random((n_masks, 1, tokens, 300)) < 0.5
+    src[3] = Arg(np.where(hidden, -np.inf, 0.0), Type.F16)
+    check_op("FLASH_ATTN_EXT", src, case.params(), bound=BOUND)
+
+
 @pytest.mark.parametrize("case", [Case(tokens=0), Case(kv=0), Case(kv=0, mask="none", sinks=True), Case(heads=0)])
 def test_empty(case: Case) -> None:
     attend(case)
