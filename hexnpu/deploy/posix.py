@@ -160,7 +160,7 @@ class PosixDevice:
 
     def run_uploaded(self, directory: str, script: str) -> None:
         line = f'd=$1; {EXPAND}; cd "$d" && exec sh "./$2"'
-        self.checked_shell(directory, line, directory, script, timeout_s=600)
+        self.checked_shell(directory, line, directory, script, timeout_s=3600)
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         with_tail = Command(("sh", "-c", script, "sh", *arguments))

@@ -23,14 +23,11 @@ from typing import Any
 from hexnpu.deploy.device import Device, Upload
 from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, PackageFile, read_package
 from hexnpu.deploy.posix import EXPAND
-from hexnpu.deploy.quoting import encode, join, quote
+from hexnpu.deploy.quoting import batches, encode, join, quote
 from hexnpu.deploy.survey import Survey, remote_sums, survey
 from hexnpu.errors import UsageError
 
 INCOMING, REST = f"{STATE_DIR}/incoming", f"{STATE_DIR}/rest"
-
-# Of the arguments of one command, in bytes: far below the limit of 128 KiB on Linux.
-_MAX_ARGUMENTS = 60_000
 
 
 @dataclass
@@ -262,13 +259,5 @@ def _removals(package: Package, plan: Plan) -> list[str]:
 
 def _batches(command: str, paths: list[str], *last: str) -> Iterator[str]:
     """The command with all paths, as often as the length of a command line asks for."""
-    batch: list[str] = []
-    length = 0
-    for path in paths:
-        if batch and length + len(path) > _MAX_ARGUMENTS:
-            yield f"{command} {join([*batch, *last])}"
-            batch, length = [], 0
-        batch.append(path)
-        length += len(encode(path)) + 3
-    if batch:
+    for batch in batches(paths):
         yield f"{command} {join([*batch, *last])}"

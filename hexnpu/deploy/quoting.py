@@ -7,11 +7,13 @@ quotes around anything but `'` and `\\`, and those two behind a backslash outsid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hexnpu.errors import UsageError
 
 _SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*", re.ASCII)
+# Of one command, in bytes: Linux takes 128 KiB, an adb service 64 KiB together with what wraps it.
+_MAX_ARGUMENTS = 40_000
 _SPECIAL = re.compile(r"(['\\])")
 
 
@@ -27,6 +29,20 @@ def quote(text: str) -> str:
 
 def join(words: Iterable[str]) -> str:
     return " ".join(map(quote, words))
+
+
+def batches(words: Iterable[str]) -> Iterator[list[str]]:
+    """The words in groups that one command line can take."""
+    batch: list[str] = []
+    length = 0
+    for word in words:
+        if batch and length + len(quote(word)) > _MAX_ARGUMENTS:
+            yield batch
+            batch, length = [], 0
+        batch.append(word)
+        length += len(encode(quote(word))) + 1
+    if batch:
+        yield batch
 
 
 def encode(text: str) -> bytes:

@@ -11,7 +11,7 @@ from hexnpu.deploy.device import Device
 from hexnpu.deploy.errors import NoSpace, TargetReadOnly
 from hexnpu.deploy.manifest import STATE_DIR, Manifest
 from hexnpu.deploy.posix import EXPAND
-from hexnpu.deploy.quoting import decode
+from hexnpu.deploy.quoting import batches, decode
 
 # A record of `stat` ends by // and a newline, and no path from `find` has // in it: file names may have newlines.
 _SCRIPT = f"""
@@ -129,8 +129,6 @@ def remote_sums(device: Device, directory: str, paths: list[str]) -> dict[str, s
     """sha256 of files of the target, for those that it can tell."""
     sums: dict[str, str] = {}
     script = f'd=$1; shift; {EXPAND}; cd "$d" && sha256sum "$@" 2>/dev/null; exit 0'
-    # A command line has a limit of 128 KiB on Linux, and less in an adb service.
-    for start in range(0, len(paths), 100):
-        names = [f"./{path}" for path in paths[start : start + 100]]
+    for names in batches([f"./{path}" for path in paths]):
         sums |= _sums(device.shell(script, directory, *names, timeout_s=600).stdout, "./")
     return sums

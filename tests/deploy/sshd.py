@@ -69,7 +69,8 @@ class Sshd:
         if not (self.folder / "host_key").exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             make_key(self.folder / "host_key")
-        Path("/run/sshd").mkdir(exist_ok=True)
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # where root's sshd locks its helpers in
         config = self.folder / "sshd_config"
         config.write_text(_CONFIG.format(port=self.port, folder=self.folder))
         self.process = subprocess.Popen(

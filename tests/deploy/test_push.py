@@ -17,6 +17,7 @@ from hexnpu.deploy.manifest import Manifest, executable_mode
 from hexnpu.deploy.push import Report, Watcher, push
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.targets import parse_target
+from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
 
 Push = Callable[..., Report]
@@ -286,6 +287,25 @@ def test_server_killed_in_the_middle(sshd: Sshd, tmp_path: Path) -> None:
         push(device, root, f"{tmp_path}/to", watcher=Kills())
     assert tree(tmp_path / "to") == {}
     with open_device(parse_target(sshd.target)) as device:
+        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+    assert tree(tmp_path / "to") == tree(root)
+
+
+def test_device_unplugged_in_the_middle(adb: Adb, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    write(root / "a", os.urandom(1 << 20))
+    write(root / "z", os.urandom(16 << 20))
+    serial = adb.connect(tmp_path)
+
+    class Unplugs(Watcher):
+        def file(self, path: str) -> None:
+            if path == "z":
+                adb.devices[serial].kill()
+
+    with open_device(parse_target(f"adb:{serial}")) as device, pytest.raises(ConnectionLost):
+        push(device, root, f"{tmp_path}/to", watcher=Unplugs())
+    assert tree(tmp_path / "to") == {}
+    with open_device(parse_target(f"adb:{adb.connect(tmp_path)}")) as device:
         push(device, root, f"{tmp_path}/to", watcher=Watcher())
     assert tree(tmp_path / "to") == tree(root)
 
