@@ -9,7 +9,7 @@
 /* How far a peer can be ahead: a batch holds HTP_MAX_OPS ops of at most two numbers, and batches of a group begin
  * together. */
 #define MAX_AHEAD (2 * HTP_MAX_OPS)
-#define TURNS_A_LOOK 256u /* polls between two looks at the clock */
+#define TURNS_A_LOOK 64u /* polls between two looks at the clock */
 
 static uint64_t *word_of(const struct htp_tensor *fence) {
     return (uint64_t *) (void *) fence->data;

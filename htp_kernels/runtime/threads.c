@@ -5,7 +5,9 @@
 #define MAX_SPINS 1500u   /* some tens of microseconds: ops follow each other faster than that */
 #define MIN_SPINS 100u    /* a few microseconds: what two shares of an op differ by */
 #define CROWDED_SPINS 16u /* at most, where processors are fewer than threads: let the others run */
-#define NAP_US 20u
+#define FENCE_SPINS 200u   /* some microseconds: what ranks of a group are apart at best */
+#define FENCE_YIELDS 1000u /* then the rank that is waited for may have this processor, and at last anybody */
+#define NAP_US 1u
 #define N_JOB_BITS 8u /* low bits of the start gate's word: threads of the job; above: a counter */
 #define STACK_BYTES (64u << 10)
 #define PRIORITY 128
@@ -19,10 +21,10 @@ static void pause_thread(void) {
 }
 
 void htp_pause(uint32_t turn) {
-    if (turn < MAX_SPINS) {
+    if (turn < FENCE_SPINS) {
         pause_thread();
     } else {
-        qurt_sleep(NAP_US); /* whom we wait for may need this processor */
+        qurt_sleep(turn < FENCE_SPINS + FENCE_YIELDS ? 0 : NAP_US);
     }
 }
 
