@@ -172,7 +172,7 @@ class Writer:
         self.sequence = max(self.sequence, 1)
         self._descriptor(
             uuid=base,
-            process={"pid": number, "process_name": process.name},
+            process={"pid": number, "process_name": _utf8(process.name)},
             child_ordering=explicit,
             sibling_order_rank=number,
         )

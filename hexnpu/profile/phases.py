@@ -61,7 +61,7 @@ def find_steps(line: Timeline) -> Steps:
         count = int(step[rows].max()) + 1
         most = np.zeros(count, np.int64)
         np.maximum.at(most, step[rows], per_batch[rows])
-        tokens[rows] = most[step[rows]]
+        tokens[rows] = np.minimum(most, np.iinfo(np.int32).max)[step[rows]]
         phase[rows] = _phases(most)[step[rows]]
     return Steps(step, phase, tokens)
 

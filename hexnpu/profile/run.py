@@ -209,7 +209,7 @@ def trace(arguments: TraceArguments) -> None:
         print(f"note: {note}", file=sys.stderr)
     devices = devices_of(log, want.device)
     for group in [[device] for device in devices] if want.split else [devices]:
-        suffix = "." + log.devices[group[0]].replace(":", "-") if want.split else ""
+        suffix = "." + re.sub(r"[^A-Za-z0-9_.-]", "-", log.devices[group[0]]) if want.split else ""
         _write_trace(a, line, chosen, group, suffix)
 
 

@@ -253,7 +253,20 @@ def build(log: Log) -> Timeline:
     stamped = bool((batches.stamp_us >= 0).any())
     line = Timeline(log, batches, op_batch, op_start, event_batch, event_cycles, np.empty(0, np.int32), stamped)
     line.event_op = _event_homes(line)
+    _begin_at_zero(line)
     return line
+
+
+def _begin_at_zero(line: Timeline) -> None:
+    """Without OPBATCH lines a batch begins at its first op; events before that must not fall before the axis."""
+    batches = line.batches
+    if not len(batches):
+        return
+    early = np.flatnonzero(line.event_cycles < batches.start[line.event_batch])
+    if len(early):
+        lowest = int(line.ns_of(line.event_batch[early], line.event_cycles[early]).min())
+        batches.begin_ns -= min(lowest, 0)
+        batches.end_ns -= min(lowest, 0)
 
 
 def _batches(log: Log, found: list[_Device], op_batch: I32) -> Batches:

@@ -339,3 +339,30 @@ def test_damaged_logs_still_make_reports_and_sound_traces(texts: list[str]) -> N
         ops = sum(row.total_usec for section in report.sections for row in section.rows if row.kind == "op")
         assert ops == line.log.ops.usec.sum()
         assert table(report, 80, 5, {}) and to_json(report, 0) and to_csv(report, 0)
+
+
+def test_events_before_the_first_op_of_a_log_without_batches(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(
+        "ggml-hex: HTP0 trace-op INIT: thread 0 event DMA info 1 start 1000000\n"
+        "ggml-hex: HTP0 trace-op INIT: thread 0 event DMA info 1 stop 1300000\n"
+        "ggml-hex: HTP0 profile-op ADD|a -> b|4:1 -> 4:1|f32 -> f32|4:16 -> 4:16|hvx|usec 10 cycles 10000 "
+        "start 1500000 mhz 1000.0\n"
+    )
+    line = build(read_log(str(path)))
+    parsed = parse(written(model_of(line, find_steps(line), EVERYTHING)))
+    assert [(s.name, s.begin, s.end) for s in parsed.slices if s.name in ("DMA", "ADD")] == [
+        ("ADD", 500_000, 510_000), ("DMA", 0, 300_000),
+    ]  # fmt: skip
+
+
+def test_odd_device_names_and_huge_token_counts(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(
+        b"ggml-hex: ../HT\xffP profile-op MUL_MAT|a x b -> c|4:4 x 4:9 -> 4:99999999999|f32 x f32 -> f32|----|hvx|"
+        b"usec 10 cycles 10000 start 15 mhz 1000.0\n"
+    )
+    run.trace(run.TraceArguments(str(path), tmp_path / "t", tmp_path / "t.json", device="split"))
+    made = sorted(found.name for found in tmp_path.iterdir())
+    assert made == ["log", "t...-HT-P", "t...-HT-P.json"]
+    assert len(parse((tmp_path / made[1]).read_bytes()).slices) == 3
