@@ -31,7 +31,7 @@ _NO_DIRECTORY = b"hexnpu-no-directory"
 
 # The login shell can stand between sshd or adbd and the script, and lead the group. Where it is neither's (an adbd that
 # makes no groups), only the script itself is killed.
-_GROUP = "read -r _ _ _ _ g _ < /proc/$$/stat; case $g in $$|$PPID) g=-$g;; *) g=$$;; esac"
+_GROUP = "read -r a b c e g f < /proc/$$/stat; case $g in $$|$PPID) g=-$g;; *) g=$$;; esac"
 
 _KILL = """
 kill -TERM $1 2>/dev/null

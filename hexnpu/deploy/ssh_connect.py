@@ -10,6 +10,7 @@ import functools
 import getpass
 import hashlib
 import importlib
+import logging
 import shlex
 import socket
 import sys
@@ -35,6 +36,8 @@ _MAX_JUMPS = 8
 
 def _paramiko() -> ModuleType:
     """paramiko without `invoke`, which only `Match exec` lines need and which doubles the time of the import."""
+    # What it logs as errors we say ourselves.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
     if "paramiko" not in sys.modules and "invoke" not in sys.modules:
         sys.modules["invoke"] = None  # type: ignore[assignment]
         try:

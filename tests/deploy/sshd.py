@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import signal
@@ -90,7 +91,8 @@ class Sshd:
         assert self.process
         for child in children(self.process.pid):
             for pid in [*descendants_named(child, "sshd"), child]:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         if self.process:
@@ -100,7 +102,10 @@ class Sshd:
 
 
 def children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
     return [int(word) for word in text.split()]
 
 
@@ -108,6 +113,7 @@ def descendants_named(pid: int, name: str) -> list[int]:
     found: list[int] = []
     for child in children(pid):
         found += descendants_named(child, name)
-        if Path(f"/proc/{child}/comm").read_text().strip() == name:
-            found.append(child)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{child}/comm").read_text().strip() == name:
+                found.append(child)
     return found
