@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,19 @@ def test_strided_sources(source: Type, target: Type, view: View) -> None:
 def test_strided_destinations(source: Type, target: Type, view: View) -> None:
     into = Arg(values((3, 4, 5, 66), 2), target, view)
     check_op("CPY", [Arg(values((3, 4, 5, 66)), source, View((0, 3, 1, 2)))], dst=into, exact=True)
+
+
+def test_what_one_descriptor_does_not_take() -> None:
+    """16 MiB in a piece, strides of 16 MiB, 65535 rows: the DMA queue cuts them up."""
+    one = Config(n_threads=1)
+    to_f32 = {"type": Type.F32}
+    check_op("CPY", [Arg(values((5_000_000,)))], to_f32, exact=True, configs=(one,))
+    check_op("CPY", [Arg(values((2, 300)), view=View(pad=(17 << 20, 0, 0)))], to_f32, exact=True, configs=(one,))
+    rows = [Arg(values((65536, 3)), view=View(pad=(4, 0, 0)))]
+    plan = replace(plan_of("CPY", rows, to_f32, config=one), block=65536)
+    outcome = run_op("CPY", rows, to_f32, config=one, planned=plan)
+    assert outcome.error is None and not outcome.strayed
+    np.testing.assert_array_equal(outcome.dst[0].view(np.float32)[0, 0], rows[0].array)
 
 
 def test_special_values() -> None:
