@@ -539,6 +539,21 @@ def test_in_place_is_the_same_view_only(open_session: tuple[Client, int, int]) -
         assert (response.status == Status.OK) == good, response.detail
 
 
+@pytest.mark.parametrize(
+    ("src", "dst", "status"),
+    [(0, 252, Status.INVAL_PARAMS), (252, 0, Status.INVAL_PARAMS), (0, 4, Status.INVAL_PARAMS), (0, 256, Status.OK),
+     (256, 0, Status.OK)],
+)  # fmt: skip
+def test_one_shared_element_is_refused(
+    open_session: tuple[Client, int, int], src: int, dst: int, status: Status
+) -> None:
+    client, session, handle = open_session
+    batch = Batch(handle, 65536)
+    batch.tensor(F(Type.F32, (64,)), src), batch.tensor(F(Type.F32, (64,)), dst)
+    batch.copy_op(0, 1, 256)
+    assert client.submit(session, batch.bytes()).status == status
+
+
 def test_the_limits_of_the_counts(client: Client) -> None:
     session, handle = client.open(), client.alloc(64)
     batch = Batch(handle, 64)
