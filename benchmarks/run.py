@@ -1,4 +1,4 @@
-"""Runs every benchmark of this folder, one after another: `make bench`. Exits 1 if one of them misses its goal or fails."""
+"""Runs every benchmark of this folder, one after another: `make bench`. Exits 1 if one of them fails."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ TEXTS = {
         "    def push(self, item):\n        self.items.append(item)\n\n    def pop(self):\n        return"
     ),
     "story": (
-        "Once upon a time, there was a little girl who lived in a small house at the edge of the forest. Every morning "
-        "she went to the well to fetch water, and every evening she sat by the fire with her grandmother. One day, when "
-        "the snow was deep and the wind was cold, a small bird came to the window and asked to come in."
+        "Once upon a time, there was a little girl who lived in a small house at the edge of the forest. Every "
+        "morning she went to the well to fetch water, and every evening she sat by the fire with her grandmother. One "
+        "day, when the snow was deep and the wind was cold, a small bird came to the window and asked to come in."
     ),
 }
 

@@ -110,7 +110,8 @@ class Tiny:
 def sentencepiece_vocabulary() -> tuple[list[str], list[float], list[int]]:
     """Tokens, scores and types: three special ones, the 256 bytes, letters, and words merged from them."""
     letters = [*"▁abcdefghijklmnopqrstuvwxyz.,ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789é"]
-    words = ["▁t", "he", "th", "▁the", "in", "▁a", "er", "on", "re", "▁w", "at", "en", "or", "▁of", "is", "it", "▁in", "▁and", "an", "nd", "ed", "es", "▁s", "ll", "ing", "▁b", "▁c"]
+    words = ["▁t", "he", "th", "▁the", "in", "▁a", "er", "on", "re", "▁w", "at", "en", "or", "▁of", "is", "it"]
+    words += ["▁in", "▁and", "an", "nd", "ed", "es", "▁s", "ll", "ing", "▁b", "▁c"]
     tokens = ["<unk>", "<s>", "</s>", *BYTES, *words, *letters]
     scores = [0.0] * (3 + 256) + [-float(i) for i in range(len(words) + len(letters))]
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
