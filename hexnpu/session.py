@@ -166,6 +166,8 @@ class Session:
         hello = connection.hello
         if not 1 <= n_threads <= hello.n_threads:
             raise UsageError(f"{connection.name} gives 1 to {hello.n_threads} HVX threads, not {n_threads}")
+        if max_map_bytes is not None and not 1 <= max_map_bytes <= hello.max_map_bytes:
+            raise UsageError(f"{connection.name} maps 1 to {hello.max_map_bytes} bytes, not {max_map_bytes}")
         self.name = name if ":" in name else f"{name}:0"
         self.connection = connection
         self.strict = strict

@@ -443,6 +443,7 @@ SPOILED: list[tuple[str, Callable[[Batch], None], str]] = [
     ("tensor buffer", spoil("tensors", "bi", 1), "tensor 0: bi is 1"),
     ("tensor index", spoil("tensors", "ti", 1), "tensor 0: ti is 1"),
     ("tensor offset", spoil("tensors", "data", 65536), "leaves buffer 0"),
+    ("tensor end one element out", spoil("tensors", "data", 4 * N + 4, 1), "tensor 1: data 4100, size 4096 leaves"),
     ("tensor offset huge", spoil("tensors", "data", 2**64 - 4), "leaves buffer 0"),
     ("tensor alignment", spoil("tensors", "data", 2), "tensor 0: data is 2"),
     ("tensor size", spoil("tensors", "size", 4092), "size is 4092, must be 4096"),
@@ -494,6 +495,17 @@ def test_a_bad_batch_names_the_field_and_changes_nothing(
     assert says in response.detail and response.row["n_ops"] == 0
     assert client.read(handle, 65536) == bytes(range(256)) * 256
     assert client.submit(session, good).status == Status.OK
+
+
+def test_a_refusal_holds_nothing_of_the_one_before(open_session: tuple[Client, int, int]) -> None:
+    client, session, handle = open_session
+    batch = copy_batch(handle)
+    batch.tensors["data"][1] = 1 << 40
+    long = client.submit(session, batch.bytes())
+    batch = copy_batch(handle)
+    batch.tensors["ti"][1] = 7
+    short = client.submit(session, batch.bytes())
+    assert len(short.detail) < len(long.detail) and "\0" not in short.detail
 
 
 def test_the_second_op_is_bad(open_session: tuple[Client, int, int]) -> None:

@@ -158,7 +158,7 @@ def test_bad_inputs(session: Session, inputs: dict[str, Any], text: str) -> None
 
 OPENS: list[tuple[dict[str, Any], str]] = [
     ({"target": "phone"}, "unknown target 'phone'; use emu"),
-    ({"target": "adb:X"}, "not there yet"),
+    ({"target": "qemu"}, "not there yet"),
     ({"target": "tcp:nowhere"}, "unknown target"),
     ({"target": "unix:/nonexistent"}, "no device server answers at unix:/nonexistent"),
     ({"target": "tcp:127.0.0.1:1"}, "no device server answers at tcp:127.0.0.1:1"),
@@ -167,6 +167,8 @@ OPENS: list[tuple[dict[str, Any], str]] = [
     ({"n_threads": 11}, "1 to 10 HVX threads, not 11"),
     ({"n_threads": 0}, "1 to 10 HVX threads, not 0"),
     ({"vtcm_mib": 3}, "vtcm_mib is 3"),
+    ({"max_map_bytes": -5}, "bytes, not -5"),
+    ({"max_map_bytes": 1 << 40}, "bytes, not 1099511627776"),
     ({"arch": 68}, "no arch v68"),
     ({"flavour": "debug"}, "no flavour 'debug'"),
     ({"target": "unix:/x", "arch": 75}, "arch and flavour are the emulator's"),

@@ -213,7 +213,7 @@ size_t htp_session_run(struct htp_ctx *ctx, const void *message, size_t bytes, v
     struct batch batch = {0};
     memset(response, 0, sizeof *response);
     ctx->n_batches++;
-    ctx->detail[0] = 0;
+    memset(ctx->detail, 0, sizeof ctx->detail); /* nothing of an earlier sentence goes out behind this batch's */
     if (bytes >= sizeof(struct htp_request)) {
         response->seq = ((const struct htp_request *) message)->seq;
     }
