@@ -3,9 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # A file's tests stay in one process, since they share its servers.
 WORKERS := -n auto --dist loadfile
-PROMPT ?= The capital of France is
+OPS := tests/ops tests/test_random_graphs.py
+PROMPT ?= Give me three tips for staying healthy.
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow test-flavours lint bench clean
 
 demo: .venv/.installed
 	$(BIN)/hexnpu generate "$$($(BIN)/python scripts/demo_model.py)" --chat -p "$(PROMPT)" -n 64 --stats
@@ -15,6 +16,14 @@ test: .venv/.dev
 
 test-slow: .venv/.dev
 	$(BIN)/pytest -m slow $(WORKERS)
+
+# The op matrix again: under the sanitizers, and as the other archs compute.
+test-flavours: .venv/.dev
+	HEXNPU_TEST_FLAVOUR=asan $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
+	HEXNPU_TEST_FLAVOUR=tsan $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
+	HEXNPU_TEST_ARCH=73 $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
+	HEXNPU_TEST_ARCH=75 $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
+	HEXNPU_TEST_ARCH=81 $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

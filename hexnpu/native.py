@@ -131,7 +131,10 @@ def compile_objects(
         _progress(f"building {label} ({target.flavour}, v{target.arch}): {done}/{len(missing)} {source.name}")
 
     if missing:
-        _progress(f"building {label} ({target.flavour}, v{target.arch}): 0/{len(missing)}")
+        first = f"building {label} ({target.flavour}, v{target.arch}): 0/{len(missing)}"
+        _progress(first)
+        if len(missing) > 4:
+            _announce(first)
         with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 8)) as pool:
             list(pool.map(one, missing))
         _progress(None)
@@ -227,6 +230,12 @@ def _compile(command: list[str], scratch: Path) -> None:
 
 def _cache_error(reason: str | None) -> BuildError:
     return BuildError(f"cannot write the build cache {cache_dir()}: {reason}; free some space or set HEXNPU_CACHE")
+
+
+def _announce(text: str) -> None:
+    """Where there is no terminal to redraw a line on, a build says once what takes a while."""
+    if not sys.stderr.isatty():
+        print(f"hexnpu: {text}", file=sys.stderr, flush=True)
 
 
 def _progress(text: str | None) -> None:

@@ -91,4 +91,4 @@ static enum htp_status bad_run(struct htp_op *op) {
     return HTP_OK;
 }
 
-#define FAMILY(name) const struct htp_kernel htp_##name = {bad_check, bad_run}
+#define FAMILY(name) const struct htp_kernel htp_##name = {.check = bad_check, .run = bad_run}

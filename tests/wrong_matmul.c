@@ -17,4 +17,4 @@ static enum htp_status same_check(struct htp_op *op) {
     return right_matmul.check(op);
 }
 
-const struct htp_kernel htp_matmul = {same_check, wrong_run};
+const struct htp_kernel htp_matmul = {.check = same_check, .run = wrong_run};

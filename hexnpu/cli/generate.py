@@ -77,7 +77,10 @@ def generate(
     tokenizer = ChatTokenizer(file)
     text = tokenizer.chat([{"role": "user", "content": prompt}]) if chat else prompt
     tokens = tokenizer.encode(text)
-    context = n_ctx or min(file.integer("llama.context_length", 2048), 8192)
+    trained = file.integer("llama.context_length", 2048)
+    context = n_ctx or min(trained, 8192)
+    if context > trained:
+        raise UsageError(f"--ctx is {context}; {model} was trained for {trained} tokens, and beyond them it is lost")
     with open_session(
         target, devices=devices.split(","), n_threads=threads, strict=strict, fence_timeout_s=fence_timeout
     ) as session:

@@ -69,6 +69,7 @@ struct htp_op {
 struct htp_kernel {
     enum htp_status (*check)(struct htp_op *op);
     enum htp_status (*run)(struct htp_op *op);
+    bool in_place; /* a dst may be the very view of a src; otherwise they never share memory */
 };
 
 /* Records why the op is refused ("src1.ne[0]: is 3, must be 1 or 64") and gives INVAL_PARAMS (or htp_unsupported:

@@ -350,4 +350,4 @@ static enum htp_status allreduce_run(struct htp_op *op) {
     return status == HTP_OK ? barrier(op, &a, seq + 1, 1) : status;
 }
 
-const struct htp_kernel htp_allreduce = {allreduce_check, allreduce_run};
+const struct htp_kernel htp_allreduce = {.check = allreduce_check, .run = allreduce_run, .in_place = true};

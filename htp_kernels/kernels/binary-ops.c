@@ -114,4 +114,4 @@ static enum htp_status binary_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_binary = {binary_check, binary_run};
+const struct htp_kernel htp_binary = {.check = binary_check, .run = binary_run, .in_place = true};

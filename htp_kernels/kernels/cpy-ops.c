@@ -85,4 +85,4 @@ static enum htp_status cpy_run(struct htp_op *op) {
     return HTP_OK;
 }
 
-const struct htp_kernel htp_cpy = {cpy_check, cpy_run};
+const struct htp_kernel htp_cpy = {.check = cpy_check, .run = cpy_run, .in_place = true};

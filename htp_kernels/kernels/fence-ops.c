@@ -35,4 +35,4 @@ static enum htp_status fence_run(struct htp_op *op) {
     return htp_fence_wait(op, 0, (uint32_t) op->params[PARAM_RANK], (uint32_t) op->params[PARAM_SEQ], 0);
 }
 
-const struct htp_kernel htp_fence = {fence_check, fence_run};
+const struct htp_kernel htp_fence = {.check = fence_check, .run = fence_run};

@@ -482,4 +482,4 @@ static enum htp_status fa_run(struct htp_op *op) {
     return HTP_OK;
 }
 
-const struct htp_kernel htp_flash_attn = {fa_check, fa_run};
+const struct htp_kernel htp_flash_attn = {.check = fa_check, .run = fa_run};

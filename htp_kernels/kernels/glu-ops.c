@@ -120,4 +120,4 @@ static enum htp_status glu_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_glu = {glu_check, glu_run};
+const struct htp_kernel htp_glu = {.check = glu_check, .run = glu_run, .in_place = true};

@@ -444,4 +444,4 @@ static enum htp_status mm_run(struct htp_op *op) {
     return status;
 }
 
-const struct htp_kernel htp_matmul = {mm_check, mm_run};
+const struct htp_kernel htp_matmul = {.check = mm_check, .run = mm_run, .in_place = true};

@@ -82,4 +82,4 @@ static enum htp_status norm_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_norm = {norm_check, norm_run};
+const struct htp_kernel htp_norm = {.check = norm_check, .run = norm_run, .in_place = true};

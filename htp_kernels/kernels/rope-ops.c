@@ -242,4 +242,4 @@ static enum htp_status rope_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_rope = {rope_check, rope_run};
+const struct htp_kernel htp_rope = {.check = rope_check, .run = rope_run};

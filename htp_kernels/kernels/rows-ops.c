@@ -266,4 +266,4 @@ static enum htp_status rows_run(struct htp_op *op) {
                    (long long) index_at(&m, at.i, at.j, at.k), at.i, at.j, at.k, m.table->ne[1]);
 }
 
-const struct htp_kernel htp_rows = {rows_check, rows_run};
+const struct htp_kernel htp_rows = {.check = rows_check, .run = rows_run};

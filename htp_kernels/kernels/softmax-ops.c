@@ -206,4 +206,4 @@ static enum htp_status softmax_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_softmax = {softmax_check, softmax_run};
+const struct htp_kernel htp_softmax = {.check = softmax_check, .run = softmax_run, .in_place = true};

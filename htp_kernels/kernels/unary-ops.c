@@ -72,4 +72,4 @@ static enum htp_status unary_run(struct htp_op *op) {
     return rows_run(op, &p.pipe);
 }
 
-const struct htp_kernel htp_unary = {unary_check, unary_run};
+const struct htp_kernel htp_unary = {.check = unary_check, .run = unary_run, .in_place = true};

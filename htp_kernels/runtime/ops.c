@@ -8,7 +8,7 @@
 #include "htp-ops.def"
 #undef HTP_OP
 
-const struct htp_kernel htp_none = {NULL, NULL};
+const struct htp_kernel htp_none = {.check = NULL, .run = NULL};
 
 struct entry {
     const char *name;

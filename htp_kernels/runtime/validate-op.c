@@ -193,9 +193,15 @@ static enum htp_status check_dst(struct htp_op *op, const struct batch *batch, u
             return htp_bad(op, field, "shares memory with dst%u", j);
         }
     }
+    const struct htp_kernel *kernel = htp_kernel_of(op->opcode);
     for (uint32_t j = 0; j < HTP_MAX_SRC; j++) {
-        if (op->src[j] && share_memory(batch, t, op->src[j]) && !same_view(batch, t, op->src[j])) {
-            return htp_bad(op, field, "shares memory with src%u, but is not the same view", j);
+        if (op->src[j] && share_memory(batch, t, op->src[j])) {
+            if (!kernel->in_place) {
+                return htp_bad(op, field, "shares memory with src%u, and this op does not work in place", j);
+            }
+            if (!same_view(batch, t, op->src[j])) {
+                return htp_bad(op, field, "shares memory with src%u, but is not the same view", j);
+            }
         }
     }
     return HTP_OK;

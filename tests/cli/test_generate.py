@@ -90,6 +90,7 @@ def test_profile_lines_go_to_the_log(tiny: Path, tmp_path: Path) -> None:
         (("{tiny}", "-p", "x", "--log", "run.log"), "--profile", 2),
         (("{tiny}", "-p", "\udcff\udcfe"), "the prompt is not UTF-8", 2),
         (("{tiny}", "-p", "the " * 300, "--ctx", "64"), "do not fit the context of 64", 2),
+        (("{tiny}", "-p", "x", "--ctx", "100000000"), "--ctx is 100000000", 2),
         (("{tiny}", "-p", ""), "the prompt is empty", 2),
         (("{tiny}", "-p", "x", "--chat"), "holds no chat template", 1),
         (("/no/such.gguf", "-p", "x"), "no such file: /no/such.gguf", 1),
