@@ -8,7 +8,6 @@
  * Environment, read once by emu_init():
  *   HEXNPU_EMU_DMA   lazy (default) | eager | random:SEED    when transfers happen, see dma.c
  *   HEXNPU_EMU_SKEW  SEED                                    sessions stand still at random places, see skew.c
- *   HEXNPU_EMU_VTCM  poison                                  all VTCM of an op is poisoned before it, in release too
  */
 #pragma once
 

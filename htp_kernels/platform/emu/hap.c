@@ -16,7 +16,6 @@ static emu_buffer_source buffer_source;
 
 const char *emu_init(void) {
     const char *wrong = emu_dma_configure(getenv("HEXNPU_EMU_DMA"));
-    wrong = wrong ? wrong : emu_vtcm_configure(getenv("HEXNPU_EMU_VTCM"));
     return wrong ? wrong : emu_skew_configure(getenv("HEXNPU_EMU_SKEW"));
 }
 

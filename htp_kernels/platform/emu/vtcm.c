@@ -12,7 +12,6 @@
 #include "vtcm.h"
 
 #define MAX_ARENAS 16u
-#define RELEASE_POISON 1024u /* the beginning of each region, where the whole would cost more than the op */
 
 /* What the manager keeps in the opaque words of compute_res_attr_t. */
 struct request {
@@ -30,19 +29,6 @@ static struct arena {
     bool held;
 } arenas[MAX_ARENAS]; /* a context number is the arena's index + 1 */
 static uint32_t n_arenas = 1;
-#if defined(EMU_ASAN) || defined(EMU_TSAN)
-static bool poison_all = true;
-#else
-static bool poison_all;
-#endif
-
-const char *emu_vtcm_configure(const char *value) {
-    if (value && *value && strcmp(value, "poison") != 0) {
-        return "HEXNPU_EMU_VTCM must be unset or \"poison\"";
-    }
-    poison_all = poison_all || (value && *value);
-    return NULL;
-}
 
 void emu_vtcm_set_bytes(uint32_t bytes) {
     part_bytes = bytes;
@@ -180,16 +166,11 @@ int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_
 
 void vtcm_op_begin(uint8_t *base, uint32_t touched_bytes) {
     emu_skew();
-    if (poison_all) {
-        EMU_UNPOISON(base, touched_bytes);
-        memset(base, 0xff, touched_bytes);
-    }
+    EMU_UNPOISON(base, touched_bytes);
+    memset(base, 0xff, touched_bytes);
     EMU_POISON(base, part_bytes);
 }
 
 void vtcm_op_region(uint8_t *region, uint32_t bytes) {
     EMU_UNPOISON(region, bytes);
-    if (!poison_all) {
-        memset(region, 0xff, bytes < RELEASE_POISON ? bytes : RELEASE_POISON);
-    }
 }
