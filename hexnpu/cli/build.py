@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
-
-OptionalPath = Optional[Path]  # noqa: UP045 - typer on Python 3.10 needs the class
-OptionalStr = Optional[str]  # noqa: UP045
 
 
 def build(
@@ -16,35 +13,35 @@ def build(
         str, typer.Option("--target", help="android, linux[:host], windows, or their aliases.")
     ] = "android",
     source: Annotated[
-        OptionalPath,
+        Path | None,
         typer.Option("--source", help="A CMake tree with presets.", show_default="this project's kernels and server"),
     ] = None,
     build_dir: Annotated[
-        OptionalPath, typer.Option("--build-dir", help="Where CMake builds.", show_default="SOURCE/build-TARGET[-dbg]")
+        Path | None, typer.Option("--build-dir", help="Where CMake builds.", show_default="SOURCE/build-TARGET[-dbg]")
     ] = None,
     install_dir: Annotated[
-        OptionalPath, typer.Option("--install-dir", help="The package folder.", show_default="SOURCE/pkg-TARGET[-dbg]")
+        Path | None, typer.Option("--install-dir", help="The package folder.", show_default="SOURCE/pkg-TARGET[-dbg]")
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("-j", "--jobs", min=1, help="Compilations at a time.", show_default="CPU count"),
     ] = None,
     no_docker: Annotated[bool, typer.Option("--no-docker", help="Build natively; always so for Windows.")] = False,
     preset: Annotated[
-        OptionalStr,
+        str | None,
         typer.Option("--preset", help="The CMake preset.", show_default="arm64-TARGET-snapdragon-release"),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The debug preset and the -dbg folders.")] = False,
     toolchain_url: Annotated[
-        OptionalStr,
+        str | None,
         typer.Option("--toolchain-url", help="Where images are.", show_default="ghcr.io/snapdragon-toolchain"),
     ] = None,
     toolchain_version: Annotated[
-        OptionalStr, typer.Option("--toolchain-version", help="Version of the image.", show_default="v0.7")
+        str | None, typer.Option("--toolchain-version", help="Version of the image.", show_default="v0.7")
     ] = None,
     push: Annotated[bool, typer.Option("--push", help="Push the package afterwards.")] = False,
     target_dir: Annotated[
-        OptionalStr,
+        str | None,
         typer.Option("--target-dir", help="Where to push.", show_default="/data/local/tmp/hexnpu or ~/hexnpu"),
     ] = None,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,15 +16,15 @@ MARKS = {"ok": "[green]ok  [/green]", "note": "[yellow]note[/yellow]", "wrong": 
 
 def doctor(
     codes: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 needs the class
+        list[str] | None,
         typer.Argument(metavar="[CODE]...", help="Error codes to explain (0x80000414); a negative one after --."),
     ] = None,
     target: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--target", help=r"Look into this target too: android\[:serial], linux:\[user@]host\[:port]."),
     ] = None,
     target_dir: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--target-dir", help="Where the package is.", show_default="where push puts it"),
     ] = None,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,14 +22,14 @@ def generate(
     top_p: Annotated[float, typer.Option("--top-p", help="Sample within this much of the probability.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the sampler.")] = 0,
     n_ctx: Annotated[
-        Optional[int],  # noqa: UP045 - typer on Python 3.10 needs the class
+        int | None,
         typer.Option("--ctx", min=1, help="Context in tokens.", show_default="the model's, at most 8192"),
     ] = None,
     kv_type: Annotated[str, typer.Option("--kv-type", help="Type of the KV cache: f16 or q8_0.")] = "f16",
     chat: Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template.")] = False,
     profile: Annotated[int, typer.Option("--profile", help="1: a line per op; 3: with trace events.")] = 0,
     log: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--log", help="Where the profile lines go.", show_default="stderr"),
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print speed and op counts at the end.")] = False,
@@ -39,14 +39,14 @@ def generate(
     ] = "HTP0:0",
     split_mode: Annotated[str, typer.Option("--split-mode", help="Over several NPUs: layer or tensor.")] = "layer",
     devices_weights: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--devices-weights", help="Each NPU's share, as 3,1.", show_default="equal shares"),
     ] = None,
     fence_timeout: Annotated[
         float, typer.Option("--fence-timeout", help="Seconds that an NPU waits for another at most.")
     ] = 60.0,
     threads: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("-t", "--threads", min=1, max=10, help="HVX threads.", show_default="CPU count, at most 4"),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="An op that the NPU cannot take is an error.")] = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,7 +33,7 @@ def plan(
     devices: Annotated[str, typer.Option("-d", "--devices", help="The NPU, or several: HTP0:0,HTP1:0.")] = "HTP0:0",
     split_mode: Annotated[str, typer.Option("--split-mode", help="Over several NPUs: layer or tensor.")] = "layer",
     devices_weights: Annotated[
-        Optional[str],  # noqa: UP045 - typer on Python 3.10 needs the class
+        str | None,
         typer.Option("--devices-weights", help="Each NPU's share, as 3,1.", show_default="equal shares"),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every op, not one line for equal ones.")] = False,
