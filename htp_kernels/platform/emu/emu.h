@@ -59,6 +59,8 @@ void emu_set_buffer_source(emu_buffer_source source);
 
 /* VTCM: how large the part is (2, 4 or 8 MiB), before the first HAP_compute_res_acquire(). */
 void emu_vtcm_set_bytes(uint32_t bytes);
+/* Whether all of [address, address + bytes) lies in VTCM that somebody holds now. */
+bool emu_vtcm_contains(uintptr_t address, size_t bytes);
 
 /* Ends the process with a message that names the broken rule; the server reports it as the session's death. */
 void emu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -164,6 +164,16 @@ int HAP_compute_res_query_VTCM(unsigned int application_id, unsigned int *total_
     return 0;
 }
 
+bool emu_vtcm_contains(uintptr_t address, size_t bytes) {
+    for (uint32_t i = 0; i < n_arenas; i++) {
+        uintptr_t begin = (uintptr_t) arenas[i].base;
+        if (arenas[i].held && address >= begin && bytes <= arenas[i].bytes && address - begin <= arenas[i].bytes - bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void vtcm_op_begin(uint8_t *base, uint32_t touched_bytes) {
     emu_skew();
     EMU_UNPOISON(base, touched_bytes);
