@@ -37,12 +37,21 @@ typedef int32_t int32;
 typedef uint32_t uint32;
 #define _UINT32_DEFINED
 #endif
+/* Generated prototypes say int64 and uint64. Host programs give them long long, as on Android and Windows; the DSP side
+ * gives them int64_t, which is long long there, but long where the emulator runs. */
+#if defined(__hexagon__) || defined(HEXNPU_EMU_DSP)
+#define AEE_INT64 int64_t
+#define AEE_UINT64 uint64_t
+#else
+#define AEE_INT64 long long
+#define AEE_UINT64 unsigned long long
+#endif
 #ifndef _INT64_DEFINED
-typedef int64_t int64;
+typedef AEE_INT64 int64;
 #define _INT64_DEFINED
 #endif
 #ifndef _UINT64_DEFINED
-typedef uint64_t uint64;
+typedef AEE_UINT64 uint64;
 #define _UINT64_DEFINED
 #endif
 #ifndef _BOOLEAN_DEFINED
