@@ -199,12 +199,37 @@ def test_v68_and_v69_intrinsics_against_numpy(tmp_path: Path) -> None:
     assert at == len(output)
 
 
+def gather_rules(target: Target, *arguments: str) -> subprocess.CompletedProcess[str]:
+    platform_files = ("vtcm-check", "dma", "hap", "low", "qurt", "skew", "vtcm")
+    sources = [HERE / "gather_rules.c", *(kernels_dir() / f"platform/emu/{name}.c" for name in platform_files)]
+    program = compile_program("gather-rules", sources, target)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+
+
 @pytest.mark.parametrize("flavour", ["release", "asan"])
 def test_gather_and_scatter_keep_to_the_region(flavour: str) -> None:
     """By the manual's rules: QEMU 7.2 drops nothing."""
-    program = compile_program("gather-rules", [HERE / "gather_rules.c"], Target(flavour))
-    result = subprocess.run([program], capture_output=True, text=True)
+    result = gather_rules(Target(flavour))
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ("gather_elsewhere", "the region of a gather at"),
+        ("gather_to_elsewhere", "the destination of a gather at"),
+        ("gather_past_the_end", "the region of a gather at"),
+        ("gather_everything", "the region of a gather at"),
+        ("scatter_elsewhere", "the region of a scatter at"),
+        ("scatter_past_the_end", "the region of a scatter at"),
+        ("scatter_released", "the region of a scatter at"),
+    ],
+)
+def test_gather_and_scatter_outside_of_vtcm_end_the_process(rule: str, says: str) -> None:
+    result = gather_rules(Target(), rule)
+    assert result.returncode == -6, f"{rule} went on: {result.returncode} {result.stderr}"
+    assert says in result.stderr
+    assert "is not within VTCM" in result.stderr
 
 
 def test_an_intrinsic_that_is_not_emulated_does_not_compile(tmp_path: Path) -> None:
