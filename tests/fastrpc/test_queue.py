@@ -1,0 +1,35 @@
+"""The dspqueue API over one process that has both ends: queue_rules.c in every flavour."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hexnpu.native import Target, compile_program, kernels_dir
+
+HERE = Path(__file__).parent
+FASTRPC = kernels_dir() / "platform/fastrpc"
+PARTS = ("bell", "ring", "queue", "queue-buffers", "queue-read", "queue-write")
+QUEUE = [FASTRPC / "queue" / f"{part}.c" for part in PARTS]
+FLAVOURS = ("release", "asan", "tsan")
+CASES = (
+    "messages", "peek", "full", "stuck", "bad_parameters", "closed_handle", "reopened", "many_queues", "buffers",
+    "references", "time_outs", "wake_ups", "callbacks", "closing", "death", "early_wakeup", "damage",
+)  # fmt: skip
+
+
+def run(name: str, flavour: str, *arguments: str, sources: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
+    program = compile_program(
+        name, [HERE / f"{name}.c", HERE / "queue_fake.c", *QUEUE, *sources], Target(flavour), [f"-I{FASTRPC}"]
+    )
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("case", CASES)
+def test_rule(case: str, flavour: str) -> None:
+    result = run("queue_rules", flavour, case)
+    assert result.returncode == 0, f"{case}: {result.stdout}{result.stderr}"
