@@ -47,3 +47,4 @@ int fake_close(dspqueue_t queue);
 void fake_map(uint32_t fd, void *of_cpu, void *of_dsp, uint64_t size);
 int fake_refs(uint32_t fd);
 extern _Atomic uint32_t fake_farf_lines;
+extern bool fake_farf_silent;

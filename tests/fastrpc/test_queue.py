@@ -33,3 +33,18 @@ def run(name: str, flavour: str, *arguments: str, sources: Sequence[Path] = ()) 
 def test_rule(case: str, flavour: str) -> None:
     result = run("queue_rules", flavour, case)
     assert result.returncode == 0, f"{case}: {result.stdout}{result.stderr}"
+
+
+@pytest.mark.parametrize(("sessions", "readers"), [(1, 1), (2, 1), (2, 3), (4, 2)])
+@pytest.mark.parametrize("flavour", ("release", "tsan"))
+def test_ten_thousand_messages(sessions: int, readers: int, flavour: str) -> None:
+    """Random sizes, several threads on each end, over one to four sessions at once."""
+    result = run("queue_stress", flavour, str(sessions), str(readers))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("flavour", ("release", "asan"))
+def test_a_peer_that_writes_anything(seed: int, flavour: str) -> None:
+    result = run("queue_fuzz", flavour, str(seed), "100000")
+    assert result.returncode == 0, result.stdout + result.stderr
