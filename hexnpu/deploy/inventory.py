@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from hexnpu.deploy.device import Device, open_device
 from hexnpu.deploy.errors import NoAdbServer
 from hexnpu.deploy.quoting import decode
+from hexnpu.deploy.ssh_config import host_names
 from hexnpu.deploy.targets import parse_target
 from hexnpu.errors import HexnpuError
 
@@ -57,25 +57,10 @@ def inventory() -> list[Found]:
                 found.append(Found(f"android:{serial}", state))
     except NoAdbServer as error:
         found.append(Found("android", str(error)))
-    for host in ssh_hosts():
+    for host in host_names():
         jobs.append(lambda host=host: _ask(f"linux:{host}", _LINUX, _read_linux))  # type: ignore[misc]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return [*pool.map(lambda job: job(), jobs), *found]
-
-
-def ssh_hosts(config: Path | None = None) -> list[str]:
-    """The hosts that ~/.ssh/config names without a wildcard or a space, in its order."""
-    file = config or Path("~/.ssh/config").expanduser()
-    try:
-        text = file.read_text(errors="replace")
-    except OSError:
-        return []
-    names: list[str] = []
-    for line in text.splitlines():
-        words = re.split(r"[\s=]+", line.strip(), maxsplit=1)
-        if len(words) == 2 and words[0].lower() == "host":
-            names += (name for name in re.findall(r'"([^"]+)"|(\S+)', words[1]) for name in name if name)
-    return [name for name in dict.fromkeys(names) if re.fullmatch(r"[\w.-]+", name)]
 
 
 def soc_arch(text: str) -> tuple[str, int]:

@@ -92,10 +92,11 @@ class SshDevice(PosixDevice):
 
     @classmethod
     def connect(cls, target: Target, *, accept_new_host_key: bool = False) -> SshDevice:
+        from hexnpu.deploy.ssh_config import ssh_host
         from hexnpu.deploy.ssh_connect import connect
 
         assert target.host is not None
-        return cls(target, connect(target, accept_new_host_key))
+        return cls(target, connect(ssh_host(target.host, target.user, target.port), target, accept_new_host_key))
 
     def open(self, command: Command) -> Process:
         return SshProcess(command, self, self._execute(join(wrap(command))))

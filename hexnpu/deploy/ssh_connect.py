@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import getpass
 import hashlib
 import importlib
 import logging
@@ -15,12 +14,12 @@ import shlex
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.errors import AuthFailed, DeployError, HostKeyRefused, HostNotFound, PortRefused
+from hexnpu.deploy.ssh_config import SshHost, ssh_host
 from hexnpu.deploy.targets import Target
 from hexnpu.errors import UsageError
 
@@ -35,7 +34,7 @@ _MAX_JUMPS = 8
 
 
 def _paramiko() -> ModuleType:
-    """paramiko without `invoke`, which only `Match exec` lines need and which doubles the time of the import."""
+    """paramiko without `invoke`, which its own reader of ssh_config needs and which doubles the time of the import."""
     # What it logs as errors we say ourselves.
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
     if "paramiko" not in sys.modules and "invoke" not in sys.modules:
@@ -47,65 +46,37 @@ def _paramiko() -> ModuleType:
     return importlib.import_module("paramiko")
 
 
-@dataclass(frozen=True)
-class _Hop:
-    """One host as the configuration resolves it. `alias` is what the user called it; known_hosts has the address."""
-
-    alias: str
-    user: str
-    address: str
-    port: int
-    keys: tuple[str, ...]
-    agent: bool
-    jump: str | None
-    command: str | None
-
-    @property
-    def known_as(self) -> str:
-        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-
-    def __str__(self) -> str:
-        return f"{self.user}@{self.address}:{self.port}"
+def connect(host: SshHost, target: Target, accept_new_host_key: bool) -> list[SSHClient]:
+    """The connection to the target's host, and behind it those to its jump hosts, last first."""
+    return _connect(host, target, accept_new_host_key, 0)
 
 
-def connect(target: Target, accept_new_host_key: bool) -> list[SSHClient]:
-    """The connection to the target, and behind it those to its jump hosts, last first."""
-    assert target.host is not None
-    return _connect(_read_config(), target.host, target.user, target.port, target, accept_new_host_key, 0)
-
-
-def _connect(
-    config: Any, alias: str, user: str | None, port: int | None, target: Target, accept: bool, depth: int
-) -> list[SSHClient]:
+def _connect(hop: SshHost, target: Target, accept: bool, depth: int) -> list[SSHClient]:
     if depth > _MAX_JUMPS:
         raise DeployError(f"{target}: more than {_MAX_JUMPS} jump hosts in ~/.ssh/config; do they go in a circle?")
-    hop = _resolve(config, alias, user, port)
-    through: list[SSHClient] = []
-    if hop.jump:
-        through = _jump(config, hop, target, accept, depth)
+    return _open_through(_jumps(hop.jump, target, accept, depth) if hop.jump else [], hop, target, accept)
+
+
+def _jumps(jump: str, target: Target, accept: bool, depth: int) -> list[SSHClient]:
+    """The connections to the hosts of a ProxyJump line, the last (nearest to the target) first."""
+    *before, last = jump.split(",")
+    hop = ssh_host(*_split_jump(last))
+    if not before:
+        return _connect(hop, target, accept, depth + 1)
+    # Several hosts in one line: each is reached through the one before it, whatever its own entry says.
+    return _open_through(_jumps(",".join(before), target, accept, depth + 1), hop, target, accept)
+
+
+def _open_through(through: list[SSHClient], hop: SshHost, target: Target, accept: bool) -> list[SSHClient]:
     try:
-        sock = _socket(hop, through)
-        return [_open(hop, sock, target, accept), *through]
+        return [_open(hop, _socket(hop, through), target, accept), *through]
     except BaseException:
         for client in through:
             client.close()
         raise
 
 
-def _jump(config: Any, hop: _Hop, target: Target, accept: bool, depth: int) -> list[SSHClient]:
-    """The connections to the hosts of a ProxyJump line, the last (nearest to the target) first."""
-    assert hop.jump
-    *before, last = hop.jump.split(",")
-    user, host, port = _split_jump(last)
-    if not before:
-        return _connect(config, host, user, port, target, accept, depth + 1)
-    # Several hosts in one line: each is reached through the one before it, whatever its own entry says.
-    through = _jump(config, _Hop("", "", "", 0, (), False, ",".join(before), None), target, accept, depth + 1)
-    nearer = _resolve(config, host, user, port)
-    return [_open(nearer, _socket(nearer, through), target, accept), *through]
-
-
-def _split_jump(text: str) -> tuple[str | None, str, int | None]:
+def _split_jump(text: str) -> tuple[str, str | None, int | None]:
     from hexnpu.deploy.targets import parse_target
 
     try:
@@ -113,47 +84,10 @@ def _split_jump(text: str) -> tuple[str | None, str, int | None]:
     except UsageError:
         raise DeployError(f"ProxyJump {text!r} in ~/.ssh/config is not [user@]host[:port]") from None
     assert target.host
-    return target.user, target.host, target.port
+    return target.host, target.user, target.port
 
 
-def _read_config() -> Any:
-    paramiko = _paramiko()
-    file = Path("~/.ssh/config").expanduser()
-    try:
-        text = file.read_text(errors="surrogateescape")
-    except FileNotFoundError:
-        text = ""
-    except OSError as error:
-        raise DeployError(f"{file}: {error.strerror}") from None
-    if "exec" in text:
-        paramiko.config.invoke = importlib.import_module("invoke")
-    try:
-        return paramiko.SSHConfig.from_text(text)
-    except paramiko.ConfigParseError as error:
-        raise DeployError(f"{file}: {error}") from None
-
-
-def _resolve(config: Any, alias: str, user: str | None, port: int | None) -> _Hop:
-    found = config.lookup(alias)
-    jump, command = found.get("proxyjump"), found.get("proxycommand")
-    port_text = found.get("port", "22")
-    if port is None and not port_text.isdecimal():
-        raise DeployError(f"Port {port_text!r} of {alias} in ~/.ssh/config is not a number")
-    keys = [str(Path(name).expanduser()) for name in found.get("identityfile", [])]
-    return _Hop(
-        alias=alias,
-        user=user or found.get("user") or getpass.getuser(),
-        address=found.get("hostname", alias),
-        port=port or int(port_text),
-        # A key that the configuration names need not be on this machine.
-        keys=tuple(key for key in keys if Path(key).is_file()),
-        agent=found.get("identitiesonly", "no").lower() != "yes",
-        jump=None if jump in (None, "none") else jump,
-        command=None if command in (None, "none") else command,
-    )
-
-
-def _socket(hop: _Hop, through: list[SSHClient]) -> Any:
+def _socket(hop: SshHost, through: list[SSHClient]) -> Any:
     """What carries the SSH connection: a TCP socket, a channel of the jump host, or a ProxyCommand's pipes."""
     if through:
         return _channel(hop, through[0])
@@ -181,7 +115,7 @@ def _socket(hop: _Hop, through: list[SSHClient]) -> Any:
     return sock
 
 
-def _channel(hop: _Hop, jump: SSHClient) -> Any:
+def _channel(hop: SshHost, jump: SSHClient) -> Any:
     transport = jump.get_transport()
     assert transport
     try:
@@ -190,7 +124,7 @@ def _channel(hop: _Hop, jump: SSHClient) -> Any:
         raise PortRefused(f"{hop} cannot be reached from its jump host: {error}") from None
 
 
-def _open(hop: _Hop, sock: Any, target: Target, accept: bool) -> SSHClient:
+def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
     paramiko = _paramiko()
     client = paramiko.SSHClient()
     for file in (Path("/etc/ssh/ssh_known_hosts"), _known_hosts()):
@@ -232,7 +166,7 @@ def _key_type(algorithm: str) -> str:
     return "ssh-rsa" if algorithm.startswith("rsa-sha2") else algorithm
 
 
-def _connection_error(hop: _Hop, error: Exception, encrypted: bool) -> DeployError:
+def _connection_error(hop: SshHost, error: Exception, encrypted: bool) -> DeployError:
     paramiko = _paramiko()
     if isinstance(error, paramiko.BadHostKeyException):
         return _changed(hop, error.key, _fingerprint(error.expected_key))
@@ -257,14 +191,14 @@ def _fingerprint(key: Any) -> str:
     return f"{key.get_name()} SHA256:{digest}"
 
 
-def _changed(hop: _Hop, key: Any, expected: str) -> HostKeyRefused:
+def _changed(hop: SshHost, key: Any, expected: str) -> HostKeyRefused:
     return HostKeyRefused(
         f"the host key of {hop.known_as} has changed: it is {_fingerprint(key)}, known_hosts has {expected}. "
         f"If the host was reinstalled: ssh-keygen -R {shlex.quote(hop.known_as)}; otherwise someone is in between"
     )
 
 
-def _policy(hop: _Hop, target: Target, accept: bool) -> Any:
+def _policy(hop: SshHost, target: Target, accept: bool) -> Any:
     """What happens to a host key that known_hosts has no entry for."""
     paramiko = _paramiko()
 

@@ -26,6 +26,8 @@ AcceptEnv none
 PrintMotd no
 Subsystem sftp internal-sftp
 LogLevel VERBOSE
+# What the caller's own shell does at its start (~/.bashrc) is none of our business.
+SetEnv HOME={folder}
 """
 
 

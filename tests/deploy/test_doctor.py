@@ -15,7 +15,7 @@ import pytest
 from hexnpu.deploy import container, doctor_here
 from hexnpu.deploy.checks import Check, State, ok, run_checks
 from hexnpu.deploy.environment import FLAGS
-from hexnpu.deploy.inventory import soc_arch, ssh_hosts
+from hexnpu.deploy.inventory import soc_arch
 from hexnpu.errors import UsageError
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
@@ -238,13 +238,6 @@ def test_devices_without_any(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
     result = hexnpu("devices")
     assert result.returncode == 0 and "no adb server answers at 127.0.0.1:1" in result.stdout
-
-
-def test_ssh_hosts(tmp_path: Path) -> None:
-    config = tmp_path / "config"
-    config.write_text('# Host no\nHost a "b" a\n\thost=c\nHost *\nHost !d x?\nMatch host e\nHostName f\n')
-    assert ssh_hosts(config) == ["a", "b", "c"]
-    assert ssh_hosts(tmp_path / "none") == []
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,13 @@ def test_host_names_of_the_configuration(sshd: Sshd, home: Path) -> None:
     assert connects("linux:box")
 
 
+def test_a_host_of_an_included_file(sshd: Sshd, home: Path) -> None:
+    configure(home, "Include hosts/*.conf\n")
+    (home / ".ssh/hosts").mkdir()
+    (home / ".ssh/hosts/lab.conf").write_text(f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n")
+    assert connects("linux:box")
+
+
 def test_what_the_target_says_comes_first(sshd: Sshd, home: Path) -> None:
     configure(home, "Host 127.0.0.1\n  Port 1\n  User nobody\n")
     assert connects(sshd.target)
