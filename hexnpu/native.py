@@ -53,11 +53,15 @@ X86_64_V3 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "mov
 
 @dataclass(frozen=True)
 class Target:
-    """What a set of objects is built for: a host flavour of the emulator, or a real Hexagon arch."""
+    """What a set of objects is built for: a host flavour of the emulator, or a real Hexagon arch.
+
+    With `plain` they run on any processor of this machine's kind, as a library in other people's programs must.
+    """
 
     flavour: str = "release"
     arch: int = DEFAULT_ARCH
     hexagon: bool = False
+    plain: bool = False
 
     def compiler(self) -> list[str]:
         if self.hexagon:
@@ -85,9 +89,14 @@ class Target:
             ]  # fmt: skip
         arch = [f"-D__HVX_ARCH__={self.arch}", f"-D__HEXAGON_ARCH__={self.arch}", "-D__HVX_LENGTH__=128"]
         return [
-            *COMMON_FLAGS, *HOST_FLAGS, *FLAVOUR_FLAGS[self.flavour], *arch, *include,
+            *COMMON_FLAGS, *self._processor_flags(), *FLAVOUR_FLAGS[self.flavour], *arch, *include,
             f"-I{root / 'platform/emu'}", f"-I{root / 'platform/hexagon/sdk'}",
         ]  # fmt: skip
+
+    def _processor_flags(self) -> Sequence[str]:
+        if not self.plain:
+            return HOST_FLAGS
+        return ("-mcpu=baseline",) if self.compiler() == _zig() else ()  # zig's default is this very processor
 
 
 def kernels_dir() -> Path:
@@ -100,16 +109,35 @@ def kernels_dir() -> Path:
 
 
 def compile_program(
-    name: str, sources: Sequence[Path], target: Target | None = None, extra: Sequence[str] = ()
+    name: str,
+    sources: Sequence[Path],
+    target: Target | None = None,
+    extra: Sequence[str] = (),
+    link: Sequence[str] = (),
 ) -> Path:
-    """The path of the program linked from `sources`, built if it is not in the cache yet."""
+    """The path of the program linked from `sources`, built if it is not in the cache yet.
+
+    `extra` are flags of every step, `link` of the last one.
+    """
     target = target or Target()
     objects = compile_objects(sources, target, extra, label=name)
-    command = [*target.compiler(), *target.flags(), *extra]
+    command = [*target.compiler(), *target.flags(), *extra, *link]
     program = cache_dir() / "bin" / f"{name}-{_digest([*command, *(o.name for o in objects)])}"
     if not program.exists():
         _run_into(program, lambda out: [*command, *map(str, objects), "-o", str(out), "-lm"])
     return program
+
+
+def compile_shared(
+    name: str, sources: Sequence[Path], target: Target, extra: Sequence[str] = (), link: Sequence[str] = ()
+) -> Path:
+    """The path of the shared library `name`, which is its soname as well; built if it is not in the cache yet.
+
+    Hidden visibility: only what a source marks is a name of the library. It is never unloaded, as it may have threads.
+    """
+    flags = ["-fPIC", "-fvisibility=hidden", *extra]
+    shared = ["-shared", f"-Wl,-soname,{name}", "-Wl,-z,nodelete", *link]
+    return compile_program(name, sources, target, flags, shared)
 
 
 def compile_objects(
@@ -143,7 +171,7 @@ def compile_objects(
 
 def check_host(target: Target) -> None:
     """Raises BuildError where the emulator cannot run: 128-byte vectors need the x86-64-v3 instructions."""
-    if target.hexagon or not IS_X86:
+    if target.hexagon or target.plain or not IS_X86:
         return
     missing = X86_64_V3 - set(_cpu_features().split())
     if missing:
