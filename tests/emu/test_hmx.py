@@ -11,7 +11,6 @@ import pytest
 from hexnpu.native import ARCHS, Target, compile_program, kernels_dir
 
 HERE = Path(__file__).parent
-SOURCES = ("hmx", "vtcm-check", "dma", "hap", "low", "qurt", "skew", "vtcm")
 TILE = 2048
 DEEP, WEIGHT_DEEP = 1, 2
 BEFORE, RETAIN, POS = 1, 2, 4
@@ -21,7 +20,7 @@ UNIT_SCALE = [0x3C00] * 32 + [0] * 32
 def start(
     image: bytes, *script: str, target: Target, extra: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[bytes]:
-    sources = [HERE / "hmx_program.c", *(kernels_dir() / f"platform/emu/{name}.c" for name in SOURCES)]
+    sources = [HERE / "hmx_program.c", *sorted((kernels_dir() / "platform/emu").glob("*.c"))]
     program = compile_program("hmx-program", sources, target, extra)
     return subprocess.run([program, *script], input=image, capture_output=True, check=False)
 

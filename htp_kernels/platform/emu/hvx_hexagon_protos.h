@@ -8,6 +8,7 @@
 #include "hvx/bf.h"
 #include "hvx/cmp.h"
 #include "hvx/cvt.h"
+#include "hvx/f8.h"
 #include "hvx/fcmp.h"
 #include "hvx/gather.h"
 #include "hvx/hf.h"
