@@ -7,7 +7,7 @@ static int resolve(struct queue *queue, struct dspqueue_buffer *buffer, int bad_
     uint64_t size = 0, end = (uint64_t) buffer->offset + buffer->size;
     int error = side_find_buffer(&queue->end, buffer, &address, &size);
     if (error) {
-        fr_farf(FR_ERROR, error == AEE_ENOSUCHMAP ? "dspqueue: buffer %u is not mapped: fastrpc_mmap() comes first"
+        fr_farf(FR_ERROR, error == (int) AEE_ENOSUCHMAP ? "dspqueue: buffer %u is not mapped: fastrpc_mmap() comes first"
                                                   : "dspqueue: buffer %u: REF with DEREF, or a DEREF without a REF",
                 buffer->fd);
         return error;

@@ -61,7 +61,7 @@ static int try_read(struct queue *queue, const struct room *room, struct packet 
         }
     }
     pthread_mutex_unlock(&queue->in_lock);
-    return error == AEE_EBADITEM ? queue_damaged(queue, error) : error;
+    return error == (int) AEE_EBADITEM ? queue_damaged(queue, error) : error;
 }
 
 /* Stays awake for a packet that was announced. */

@@ -27,11 +27,11 @@ static int try_write(struct queue *queue, const struct packet *head, const struc
         warn_of_size(queue, head);
     }
     pthread_mutex_unlock(&queue->out_lock);
-    if (error == AEE_EBADPARM) {
+    if (error == (int) AEE_EBADPARM) {
         fr_farf(FR_ERROR, "dspqueue_write: a packet of %u buffers and %u bytes is longer than the queue (%u bytes)",
                 head->n_buffers, head->message_bytes, queue->out.bytes);
     }
-    return error == AEE_EBADSTATE ? queue_damaged(queue, error) : error;
+    return error == (int) AEE_EBADSTATE ? queue_damaged(queue, error) : error;
 }
 
 static int write_until(struct queue *queue, const struct packet *head, const struct dspqueue_buffer *buffers,
