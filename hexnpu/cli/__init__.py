@@ -29,6 +29,7 @@ COMMANDS = {
     "audit": ("hexnpu.cli.audit", "audit"),
     "trace": ("hexnpu.cli.trace", "trace"),
     "build": ("hexnpu.cli.build", "build"),
+    "idl": ("hexnpu.cli.idl", "idl"),
     "smoke": ("hexnpu.cli.smoke", "smoke"),
     "doctor": ("hexnpu.cli.doctor", "doctor"),
     "devices": ("hexnpu.cli.devices", "devices"),

@@ -1,0 +1,24 @@
+"""The compiler of FastRPC interface files: FILE.idl -> FILE.h, and for each interface NAME_stub.c and NAME_skel.c."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hexnpu.idl.header import write_header
+from hexnpu.idl.parser import Parser
+from hexnpu.idl.preprocess import Preprocessor
+from hexnpu.idl.skel import write_skel
+from hexnpu.idl.stub import write_stub
+
+
+def compile_idl(path: Path, folders: Sequence[Path] = ()) -> dict[str, str]:
+    """The files that an interface file makes, by name. Included files are looked for in `folders`."""
+    source = Preprocessor(folders)
+    source.read(path)
+    unit = Parser(source.tokens, path, tuple(source.included)).parse()
+    files = {f"{unit.name}.h": write_header(unit)}
+    for interface in unit.interfaces:
+        files[f"{interface.c}_stub.c"] = write_stub(unit, interface)
+        files[f"{interface.c}_skel.c"] = write_skel(unit, interface)
+    return files
