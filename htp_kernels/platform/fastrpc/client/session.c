@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../queue/queue-multi.h"
 #include "internal.h"
 
 #define MIN_STACK (16 << 10)
@@ -273,6 +274,8 @@ static uint32_t bytes_of(uint32_t request) {
     case FASTRPC_GET_EFFECTIVE_DOMAIN_ID: return sizeof(remote_rpc_effective_domain_id_t);
     case FASTRPC_GET_URI: return sizeof(remote_rpc_get_uri_t);
     case FASTRPC_MAX_THREAD_PARAM: return sizeof(struct remote_rpc_set_max_thread);
+    case FASTRPC_CONTEXT_CREATE: return sizeof(fastrpc_context_create);
+    case FASTRPC_CONTEXT_DESTROY: return sizeof(fastrpc_context_destroy);
     default: return 0;
     }
 }
@@ -310,6 +313,8 @@ FR_EXPORT int remote_session_control(uint32_t req, void *data, uint32_t datalen)
     case FASTRPC_RESERVE_NEW_SESSION: return reserve(data, who);
     case FASTRPC_GET_EFFECTIVE_DOMAIN_ID: return effective_id(data, who);
     case FASTRPC_GET_URI: return get_uri(data, who);
+    case FASTRPC_CONTEXT_CREATE: return context_create(data);
+    case FASTRPC_CONTEXT_DESTROY: return context_destroy(((fastrpc_context_destroy *) data)->ctx);
     default: return max_threads(data, who);
     }
 }

@@ -53,7 +53,9 @@ static int start(struct context *context, const uint32_t *domains, uint32_t n) {
     return AEE_SUCCESS;
 }
 
-int context_create(const uint32_t *domains, uint32_t n, uint64_t *ctx) {
+int context_create(fastrpc_context_create *request) {
+    const uint32_t *domains = request->effec_domain_ids;
+    uint32_t n = request->num_domain_ids;
     if (!domains || n == 0 || n > MAX_DOMAINS || has_duplicates(domains, n)) {
         fr_farf(FR_ERROR, "FASTRPC_CONTEXT_CREATE: %u domains at %p: 1 to %u, each once", n, (const void *) domains,
                 MAX_DOMAINS);
@@ -64,7 +66,7 @@ int context_create(const uint32_t *domains, uint32_t n, uint64_t *ctx) {
     for (uint32_t i = 0; i < MAX_CONTEXTS && error == AEE_ENOMEMORY; i++) {
         if (contexts[i].n == 0) {
             error = start(&contexts[i], domains, n);
-            *ctx = i + 1;
+            request->ctx = i + 1;
         }
     }
     pthread_mutex_unlock(&lock);
