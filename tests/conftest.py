@@ -10,6 +10,11 @@ import pytest
 
 from scripts.demo_model import demo_model
 
+# Debian's clang-19 looks for a symbolizer of its own version only; without one a sanitizer's report names no file.
+_symbolizer = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer")
+if _symbolizer:
+    os.environ.setdefault("ASAN_SYMBOLIZER_PATH", _symbolizer)
+
 
 def require_tool(name: str, package: str) -> str:
     """The path of a program. Without it the test is skipped on a developer's machine and fails in CI."""

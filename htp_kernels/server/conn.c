@@ -188,7 +188,7 @@ void conn_reply_buffer(struct conn *c, const struct htp_frame *to, struct buffer
     enqueue(c, (struct reply){.data = copy, .bytes = sizeof header, .fd = -1});
     if (bytes) {
         b->n_readers++;
-        enqueue(c, (struct reply){.data = buffer_memory(b) + offset, .bytes = bytes, .buffer = b, .fd = -1});
+        enqueue(c, (struct reply){.data = b->memory.address + offset, .bytes = bytes, .buffer = b, .fd = -1});
     }
     conn_writable(c);
 }

@@ -23,8 +23,6 @@
     "       [--threads N] (HVX threads a session may have, 1 to 10; default 4)\n" \
     "       [--vtcm MIB] (2, 4 or 8; default 8)\n"
 
-#define MAX_MAP_BYTES 3355443200ull
-#define KEPT_FREE (512ull << 20) /* of the low memory: VTCM, tables, descriptors */
 #define VERSION "0.1.0"
 #define MAX_POLL (1 + MAX_SESSIONS + 2 * MAX_CONNS)
 
@@ -50,7 +48,7 @@ const char *__tsan_default_options(void) {
 #endif
 _Static_assert(HTP_SANITIZER_EXIT == 86, "the options above say so");
 
-struct server server = {.listen_fd = -1};
+struct server server = {.backend = &backend_emu, .listen_fd = -1};
 
 static int die(const char *text, const char *detail) {
     fprintf(stderr, "htp-server: %s%s\n", text, detail);
@@ -222,17 +220,14 @@ static int serve(void) {
     return 0;
 }
 
-static void describe(uint32_t n_threads, uint32_t vtcm_mib) {
-    uint64_t window = emu_low_capacity() - KEPT_FREE;
+static const char *describe(uint32_t n_threads, uint32_t vtcm_mib) {
     server.hello = (struct htp_hello){
         .protocol = HTP_VERSION,
-        .arch = __HVX_ARCH__,
         .n_threads = n_threads,
         .vtcm_bytes = (uint64_t) vtcm_mib << 20,
-        .max_map_bytes = window < MAX_MAP_BYTES ? window : MAX_MAP_BYTES,
-        .clock_khz = EMU_CLOCK_KHZ,
         .flavour = FLAVOUR,
     };
+    return server.backend->describe(&server.hello);
 }
 
 static int run(bool stdio, char *listen_at) {
@@ -300,6 +295,9 @@ int main(int argc, char **argv) {
     if (server.sessions_are_threads) {
         emu_many_sessions();
     }
-    describe((uint32_t) n_threads, (uint32_t) vtcm_mib);
+    wrong = describe((uint32_t) n_threads, (uint32_t) vtcm_mib);
+    if (wrong) {
+        return die(wrong, "");
+    }
     return run(stdio, listen_at);
 }

@@ -45,7 +45,7 @@ int64_t request_head_bytes(struct conn *c, const struct htp_frame *frame) {
         least = most = sizeof(struct htp_profile_set);
         break;
     case HTP_F_SUBMIT:
-        most = MAX_BATCH_BYTES;
+        most = HTP_NPU_MAX_BATCH;
         break;
     default:
         conn_malformed(c, "a frame of unknown type %u", frame->type);
@@ -71,10 +71,6 @@ static struct buffer *range_buffer(struct conn *c, uint32_t handle, uint64_t off
                  (unsigned long long) offset, (unsigned long long) bytes, handle, (unsigned long long) b->bytes);
         return NULL;
     }
-    if (!buffer_memory(b)) {
-        snprintf(why, SENTENCE_BYTES, "buffer %u cannot be mapped: %s", handle, strerror(errno));
-        return NULL;
-    }
     return b;
 }
 
@@ -90,7 +86,7 @@ void request_write_begin(struct conn *c) {
         return;
     }
     struct buffer *b = range_buffer(c, range.handle, range.offset, range.bytes, c->refusal);
-    c->target = b ? b->memory + range.offset : NULL;
+    c->target = b ? b->memory.address + range.offset : NULL;
 }
 
 void request_write_end(struct conn *c) {
@@ -107,13 +103,25 @@ static void hello(struct conn *c) {
     conn_reply(c, &c->frame, 0, HTP_OK, &answer, sizeof answer);
 }
 
+/* The n of "HTPn:m", or of "HTPn". */
+static uint32_t npu_of(const char device[32]) {
+    char name[33] = "";
+    memcpy(name, device, 32);
+    return strncmp(name, "HTP", 3) ? 0 : (uint32_t) strtoul(name + 3, NULL, 10);
+}
+
+static void ask_session(struct session *s, const struct htp_frame *frame, const struct htp_npu_message *message,
+                        uint8_t *batch) {
+    session_queue(s, frame, &(struct ctl){.kind = CTL_REQUEST, .message = *message}, batch);
+}
+
 static void open_session(struct conn *c) {
     struct htp_open open;
     char why[SENTENCE_BYTES];
     memcpy(&open, c->body, sizeof open);
     const struct htp_hello *limits = &server.hello;
     uint64_t vtcm = open.vtcm_mib ? (uint64_t) open.vtcm_mib << 20 : limits->vtcm_bytes;
-    struct htp_config config = {
+    struct htp_npu_session session = {
         .n_threads = open.n_threads                     ? open.n_threads
                      : limits->n_threads < HVX_CONTEXTS ? limits->n_threads
                                                         : HVX_CONTEXTS,
@@ -121,22 +129,22 @@ static void open_session(struct conn *c) {
         .max_map_bytes = open.max_map_bytes ? open.max_map_bytes : limits->max_map_bytes,
         .fence_timeout_ms = open.fence_timeout_ms ? open.fence_timeout_ms : FENCE_TIMEOUT_MS,
     };
-    if (config.n_threads > limits->n_threads || vtcm > limits->vtcm_bytes
-        || config.max_map_bytes > limits->max_map_bytes) {
+    if (session.n_threads > limits->n_threads || vtcm > limits->vtcm_bytes
+        || session.max_map_bytes > limits->max_map_bytes) {
         conn_refuse(c, &c->frame, HTP_INVAL_PARAMS,
                     "a session of %u threads, %llu bytes of VTCM, %llu bytes mapped: this server has %u, %llu, %llu",
-                    config.n_threads, (unsigned long long) vtcm, (unsigned long long) config.max_map_bytes,
+                    session.n_threads, (unsigned long long) vtcm, (unsigned long long) session.max_map_bytes,
                     limits->n_threads, (unsigned long long) limits->vtcm_bytes,
                     (unsigned long long) limits->max_map_bytes);
         return;
     }
-    struct session *s = session_open(c, &config, why);
+    struct session *s = session_open(c, npu_of(open.device), why);
     if (!s) {
         conn_refuse(c, &c->frame, HTP_INTERNAL_ERR, "cannot open a session: %s", why);
         return;
     }
     c->frame.session = s->number; /* so does the reply say */
-    session_queue(s, &c->frame, &(struct ctl){.kind = CTL_DONE}, NULL);
+    ask_session(s, &c->frame, &(struct htp_npu_message){.request = HTP_NPU_START, .session = session}, NULL);
 }
 
 static void alloc_buffer(struct conn *c) {
@@ -153,7 +161,7 @@ static void alloc_buffer(struct conn *c) {
         return;
     }
     struct htp_buffer_ref ref = {.handle = b->handle};
-    conn_reply_fd(c, &c->frame, &ref, sizeof ref, alloc.share ? fcntl(b->fd, F_DUPFD_CLOEXEC, 3) : -1);
+    conn_reply_fd(c, &c->frame, &ref, sizeof ref, alloc.share ? fcntl(b->memory.fd, F_DUPFD_CLOEXEC, 3) : -1);
 }
 
 static void free_buffer(struct conn *c) {
@@ -165,7 +173,8 @@ static void free_buffer(struct conn *c) {
         return;
     }
     for (struct session *s = c->sessions; s; s = s->next) {
-        session_queue(s, &(struct htp_frame){0}, &(struct ctl){.kind = CTL_UNMAP, .handle = ref.handle}, NULL);
+        ask_session(s, &(struct htp_frame){0},
+                    &(struct htp_npu_message){.request = HTP_NPU_UNMAP, .handle = ref.handle}, NULL);
     }
     buffer_free(c, b);
     conn_reply(c, &c->frame, c->frame.session, HTP_OK, NULL, 0);
@@ -225,7 +234,7 @@ static void load_file(struct conn *c) {
     memcpy(path, c->body + sizeof load, load.path_bytes);
     path[load.path_bytes] = 0;
     struct buffer *b = range_buffer(c, load.handle, load.offset, load.bytes, why);
-    if (b && load_range(path, &load, b->memory + load.offset, why)) {
+    if (b && load_range(path, &load, b->memory.address + load.offset, why)) {
         conn_reply(c, &c->frame, c->frame.session, HTP_OK, NULL, 0);
     } else {
         conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "%s", why);
@@ -244,7 +253,7 @@ static void server_stats(struct conn *c) {
 /* Requests that the session's process answers. */
 static void for_session(struct conn *c) {
     struct session *s = session_find(c, c->frame.session);
-    struct ctl ctl = {0};
+    struct htp_npu_message ask = {0};
     uint8_t *batch = NULL;
     if (!s) {
         conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "there is no session %u", c->frame.session);
@@ -256,31 +265,31 @@ static void for_session(struct conn *c) {
         conn_reply(c, &c->frame, c->frame.session, HTP_OK, NULL, 0);
         return;
     case HTP_F_SUBMIT:
-        ctl.kind = CTL_BATCH;
-        ctl.bytes = c->body_bytes;
+        ask.request = HTP_NPU_BATCH;
+        ask.bytes = c->body_bytes;
         batch = c->body;
         c->body = NULL;
         break;
     case HTP_F_PROFILE:
-        ctl.kind = CTL_PROFILE;
-        memcpy(&ctl.profile, c->body, sizeof ctl.profile);
-        if (ctl.profile.mode > HTP_PROFILE_TRACE) {
-            conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "profile mode %u: must be 0 to 3", ctl.profile.mode);
+        ask.request = HTP_NPU_PROFILE;
+        memcpy(&ask.profile, c->body, sizeof ask.profile);
+        if (ask.profile.mode > HTP_PROFILE_TRACE) {
+            conn_refuse(c, &c->frame, HTP_INVAL_PARAMS, "profile mode %u: must be 0 to 3", ask.profile.mode);
             return;
         }
         break;
     case HTP_F_UNMAP: {
         struct htp_buffer_ref ref;
         memcpy(&ref, c->body, sizeof ref);
-        ctl.kind = CTL_UNMAP;
-        ctl.handle = ref.handle;
+        ask.request = HTP_NPU_UNMAP;
+        ask.handle = ref.handle;
         break;
     }
     default:
-        ctl.kind = CTL_STATS;
+        ask.request = HTP_NPU_STATS;
         break;
     }
-    session_queue(s, &c->frame, &ctl, batch);
+    ask_session(s, &c->frame, &ask, batch);
 }
 
 void request_run(struct conn *c) {

@@ -3,7 +3,7 @@
  * own (session-child.c), so that a crash in a kernel ends that session and nothing else.
  *
  * Between the two: a seqpacket socket for struct ctl, and shared memory for batches, responses and the session's
- * progress.
+ * progress (struct htp_npu_memory).
  */
 #pragma once
 
@@ -14,48 +14,34 @@
 #include <sys/types.h>
 
 #include "../runtime/htp-runtime.h"
+#include "backend.h"
 #include "htp-frames.h"
 
-#define MAX_BATCH_BYTES \
-    (sizeof(struct htp_request) + HTP_MAX_BUFS * sizeof(struct htp_buf) \
-     + HTP_MAX_TENSORS * sizeof(struct htp_wire_tensor) + HTP_MAX_OPS * sizeof(struct htp_wire_op))
 #define SENTENCE_BYTES 320u
 #define MAX_CONNS 256u    /* more clients wait in the listening socket's queue */
 #define MAX_SESSIONS 256u /* of all connections; more are refused */
 #define HTP_SANITIZER_EXIT 86
+#define HTP_NPU_LOST_EXIT 87 /* the obituary is in the shared memory's `response` */
 
 enum ctl_kind {
-    CTL_BATCH = 1, /* parent -> child: `bytes` of batch stand in the shared memory; the child answers CTL_DONE */
-    CTL_PROFILE,   /* -> CTL_DONE */
-    CTL_STATS,     /* -> CTL_DONE, struct htp_stats in the shared memory */
-    CTL_UNMAP,     /* handle -> CTL_DONE */
-    CTL_DONE,      /* child -> parent: status, `bytes` of response in the shared memory; also when it is open */
-    CTL_NEED,      /* child -> parent: handle; the parent answers CTL_BUFFER */
-    CTL_BUFFER,    /* parent -> child: bytes, and the file descriptor; status says whether it exists */
+    CTL_REQUEST = 1, /* parent -> child: message; the child answers CTL_DONE */
+    CTL_DONE,        /* child -> parent: message */
+    CTL_NEED,        /* child -> parent: handle; the parent answers CTL_BUFFER */
+    CTL_BUFFER,      /* parent -> child: bytes, and the file descriptor; without one there is no such buffer */
 };
 
 struct ctl {
     uint32_t kind;
     uint32_t handle;
-    uint32_t status;
-    uint32_t pad;
     uint64_t bytes;
-    struct htp_profile_set profile;
+    struct htp_npu_message message;
 };
 
-struct shared {
-    struct htp_progress progress;
-    _Alignas(64) uint8_t batch[(MAX_BATCH_BYTES + 63) & ~(size_t) 63];
-    _Alignas(64) uint8_t response[HTP_RESPONSE_ROOM];
-};
-
-/* A buffer: memory with a file descriptor, mapped here on first use. */
 struct buffer {
     struct buffer *next;
     uint32_t handle;
     uint64_t bytes;
-    int fd;
-    uint8_t *memory;
+    struct backend_memory memory;
     uint32_t n_readers; /* replies that still send from it */
     bool freed;
 };
@@ -85,7 +71,8 @@ struct session {
     pthread_t thread; /* where the sessions are threads */
     bool is_thread;
     int fd;
-    struct shared *shared;
+    struct backend_memory memory;
+    struct htp_npu_memory *shared; /* lies there */
     struct pending *first, **last; /* the first is in work when busy */
     bool busy, dead;
     char death[SENTENCE_BYTES]; /* how it died */
@@ -115,6 +102,7 @@ struct conn {
 };
 
 struct server {
+    const struct backend *backend;
     struct htp_hello hello;
     struct conn *conns;
     uint32_t n_conns, n_sessions;
@@ -159,20 +147,19 @@ void request_run(struct conn *c);
 /* buffers.c */
 struct buffer *buffer_create(struct conn *c, uint64_t bytes, char *why);
 struct buffer *buffer_find(struct conn *c, uint32_t handle);
-uint8_t *buffer_memory(struct buffer *b);
 void buffer_free(struct conn *c, struct buffer *b);
 void buffer_done_reading(struct buffer *b);
 void buffers_free_all(struct conn *c);
 
 /* sessions.c */
-struct session *session_open(struct conn *c, const struct htp_config *config, char *why);
+struct session *session_open(struct conn *c, uint32_t npu, char *why);
 struct session *session_find(struct conn *c, uint32_t number);
 void session_close(struct conn *c, struct session *s);
 void session_queue(struct session *s, const struct htp_frame *frame, const struct ctl *ctl, uint8_t *batch);
 void session_readable(struct session *s);
 
 /* session-child.c: a session's whole life, until its control socket `fd` is closed on the other side. */
-void session_main(int fd, struct shared *shared, const struct htp_config *config);
+void session_main(int fd, uint32_t npu, const struct backend_memory *memory);
 
 /* layout.c */
 void print_layout(void);

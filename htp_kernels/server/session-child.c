@@ -1,6 +1,6 @@
 /*
- * The life of one session: takes requests from the server over its control socket and drives the runtime, in a process
- * of its own or in a thread of the server.
+ * The life of one session: takes requests from the server over its control socket and hands them to the backend, in a
+ * process of its own or in a thread of the server.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../platform/emu/emu.h"
 #include "server.h"
 
 static _Thread_local int control;
@@ -47,50 +46,23 @@ static int ask_for_buffer(int handle, uint64_t *bytes) {
     return fd;
 }
 
-static void done(struct shared *shared, const char *sentence, uint32_t status, uint64_t bytes) {
-    if (sentence) {
-        bytes = strlen(sentence);
-        memcpy(shared->response, sentence, bytes);
-    }
-    send_ctl(&(struct ctl){.kind = CTL_DONE, .status = status, .bytes = bytes});
-}
-
-static void serve(struct htp_ctx *ctx, struct shared *shared, const struct ctl *request) {
-    uint64_t bytes = 0;
-    switch (request->kind) {
-    case CTL_BATCH:
-        bytes = htp_session_run(ctx, shared->batch, request->bytes, shared->response);
-        break;
-    case CTL_PROFILE:
-        htp_session_profile(ctx, &request->profile);
-        break;
-    case CTL_STATS:
-        htp_session_stats(ctx, (struct htp_stats *) (void *) shared->response);
-        bytes = sizeof(struct htp_stats);
-        break;
-    default:
-        htp_session_unmap(ctx, request->handle);
-        break;
-    }
-    done(shared, NULL, HTP_OK, bytes);
-}
-
-void session_main(int fd, struct shared *shared, const struct htp_config *config) {
-    char why[HTP_DETAIL_BYTES] = "";
-    struct htp_config own = *config;
-    control = fd;
-    own.progress = &shared->progress;
-    emu_set_buffer_source(ask_for_buffer);
-    emu_vtcm_set_bytes(own.vtcm_bytes);
-    struct htp_ctx *ctx = htp_session_open(&own, why);
-    done(shared, ctx ? NULL : why, ctx ? HTP_OK : HTP_INTERNAL_ERR, 0);
-    struct ctl request;
+void session_main(int fd, uint32_t npu, const struct backend_memory *memory) {
+    struct ctl ctl = {0};
     int none;
-    while (receive_ctl(&request, &none) && ctx) {
-        serve(ctx, shared, &request);
+    bool started = true;
+    control = fd;
+    server.backend->begin(npu, memory, ask_for_buffer);
+    while (started && receive_ctl(&ctl, &none)) {
+        uint32_t request = ctl.message.request;
+        if (!server.backend->exchange(&ctl.message)) {
+            _exit(HTP_NPU_LOST_EXIT);
+        }
+        started = request != HTP_NPU_START || ctl.message.status == HTP_OK;
+        ctl.kind = CTL_DONE;
+        send_ctl(&ctl);
     }
-    if (ctx) {
-        htp_session_close(ctx);
+    if (started) {
+        server.backend->exchange(&(struct htp_npu_message){.request = HTP_NPU_STOP});
     }
     close(fd);
 }

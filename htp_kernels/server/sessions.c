@@ -15,6 +15,7 @@
 
 #include "server.h"
 
+#define FIRST_FREE_FD 5
 #define MAX_FDS 4096 /* where the kernel is older than close_range (Linux 5.9) */
 
 /* musl and Android's older C libraries have no close_range(). */
@@ -26,8 +27,8 @@ static void close_from(int first) {
     }
 }
 
-/* In the child: only stderr and the control socket stay open, and it does not outlive the server. */
-static void become_session(int fd, struct shared *shared, const struct htp_config *config, pid_t parent) {
+/* In the child: only stderr, the control socket and the memory stay open, and it does not outlive the server. */
+static void become_session(int fd, uint32_t npu, const struct backend_memory *memory, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the server too, which ends its sessions */
@@ -37,55 +38,57 @@ static void become_session(int fd, struct shared *shared, const struct htp_confi
     int null = open("/dev/null", O_RDWR);
     dup2(null, 0);
     dup2(null, 1);
+    struct backend_memory own = *memory;
+    own.fd = fcntl(memory->fd, F_DUPFD, FIRST_FREE_FD); /* neither of the two may stand in the other's place */
+    fd = fcntl(fd, F_DUPFD, FIRST_FREE_FD);
     dup2(fd, 3);
-    close_from(4);
-    session_main(3, shared, config);
+    own.fd = dup2(own.fd, 4);
+    close_from(5);
+    session_main(3, npu, &own);
     _exit(0);
 }
 
 /* What a session in a thread is given. */
 struct thread_start {
     int fd;
-    struct shared *shared;
-    struct htp_config config;
+    uint32_t npu;
+    struct backend_memory memory;
 };
 
 static void *thread_main(void *p) {
     struct thread_start start = *(struct thread_start *) p;
     free(p);
-    session_main(start.fd, start.shared, &start.config);
+    session_main(start.fd, start.npu, &start.memory);
     return NULL;
 }
 
-static bool start_thread(struct session *s, int fd, const struct htp_config *config) {
+static bool start_thread(struct session *s, int fd, uint32_t npu) {
     struct thread_start *start = malloc(sizeof *start);
-    *start = (struct thread_start){fd, s->shared, *config};
+    *start = (struct thread_start){fd, npu, s->memory};
     s->is_thread = !pthread_create(&s->thread, NULL, thread_main, start);
     return s->is_thread;
 }
 
-static bool start(struct session *s, const struct htp_config *config) {
+static bool start(struct session *s, uint32_t npu) {
     int fds[2];
-    int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
-    void *p = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (p == MAP_FAILED) {
+    if (!server.backend->allocate(&s->memory, sizeof(struct htp_npu_memory))) {
         return false;
     }
-    s->shared = p;
+    s->shared = (struct htp_npu_memory *) (void *) s->memory.address;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
         return false;
     }
     pid_t parent = getpid();
     s->fd = fds[0];
     if (server.sessions_are_threads) {
-        return start_thread(s, fds[1], config);
+        return start_thread(s, fds[1], npu);
     }
     s->pid = fork();
     if (s->pid == 0) {
-        become_session(fds[1], s->shared, config, parent);
+        become_session(fds[1], npu, &s->memory, parent);
     }
     close(fds[1]);
-    madvise(p, sizeof(struct shared), MADV_DONTFORK); /* no other session's business */
+    madvise(s->shared, sizeof *s->shared, MADV_DONTFORK); /* no other session's business */
     return s->pid > 0;
 }
 
@@ -102,7 +105,7 @@ static void release(struct session *s) {
         close(s->fd);
     }
     if (s->shared) {
-        munmap(s->shared, sizeof(struct shared));
+        server.backend->release(&s->memory);
     }
     s->pid = 0;
     s->is_thread = false;
@@ -110,14 +113,14 @@ static void release(struct session *s) {
     s->shared = NULL;
 }
 
-struct session *session_open(struct conn *c, const struct htp_config *config, char *why) {
+struct session *session_open(struct conn *c, uint32_t npu, char *why) {
     if (server.n_sessions == MAX_SESSIONS) {
         snprintf(why, SENTENCE_BYTES, "this server has %u of them already; close some", MAX_SESSIONS);
         return NULL;
     }
     struct session *s = calloc(1, sizeof *s);
     s->fd = -1;
-    if (!start(s, config)) {
+    if (!start(s, npu)) {
         snprintf(why, SENTENCE_BYTES, "%s", strerror(errno));
         release(s);
         free(s);
@@ -212,7 +215,9 @@ static void bury(struct session *s) {
     } else if (progress->busy == HTP_BUSY_BATCH) {
         snprintf(where, sizeof where, "while it read batch %llu", (unsigned long long) progress->seq);
     }
-    snprintf(s->death, sizeof s->death, "session %u %s %s; open a new one", s->number, how, where);
+    bool lost = WIFEXITED(status) && WEXITSTATUS(status) == HTP_NPU_LOST_EXIT;
+    const char *what = lost ? (const char *) s->shared->response : how;
+    snprintf(s->death, sizeof s->death, "session %u %.160s %s; open a new one", s->number, what, where);
     fprintf(stderr, "htp-server: %s\n", s->death);
     release(s);
     s->dead = true;
@@ -246,11 +251,9 @@ static void dispatch(struct session *s) {
     }
     s->busy = true;
     if (p->batch) {
-        memcpy(s->shared->batch, p->batch, p->ctl.bytes);
+        memcpy(s->shared->batch, p->batch, p->ctl.message.bytes);
     }
-    if (p->ctl.kind != CTL_DONE) { /* the request that opened it: the child answers by itself */
-        send_ctl(s, &p->ctl, -1);
-    }
+    send_ctl(s, &p->ctl, -1);
 }
 
 void session_queue(struct session *s, const struct htp_frame *frame, const struct ctl *ctl, uint8_t *batch) {
@@ -270,17 +273,19 @@ void session_queue(struct session *s, const struct htp_frame *frame, const struc
 
 static void give_buffer(struct session *s, uint32_t handle) {
     struct buffer *b = buffer_find(s->conn, handle);
-    struct ctl answer = {.kind = CTL_BUFFER, .handle = handle, .status = b ? HTP_OK : HTP_INVAL_PARAMS};
-    answer.bytes = b ? b->bytes : 0;
-    send_ctl(s, &answer, b ? b->fd : -1);
+    struct ctl answer = {.kind = CTL_BUFFER, .handle = handle, .bytes = b ? b->bytes : 0};
+    send_ctl(s, &answer, b ? b->memory.fd : -1);
 }
 
-static void answer_first(struct session *s, const struct ctl *ctl) {
+/* A refusal's bytes are a sentence. */
+static void answer_first(struct session *s, const struct htp_npu_message *m) {
     struct pending *p = unqueue(s);
     s->busy = false;
     if (p->frame.type) {
-        size_t room = sizeof s->shared->response, bytes = ctl->bytes < room ? ctl->bytes : room;
-        conn_reply(s->conn, &p->frame, s->number, ctl->status, s->shared->response, bytes);
+        const uint8_t *response = s->shared->response;
+        size_t room = sizeof s->shared->response, bytes = m->bytes < room ? m->bytes : room;
+        bytes = m->status == HTP_OK ? bytes : strnlen((const char *) response, HTP_DETAIL_BYTES);
+        conn_reply(s->conn, &p->frame, s->number, m->status, response, bytes);
     }
     free(p->batch);
     free(p);
@@ -298,6 +303,6 @@ void session_readable(struct session *s) {
     } else if (ctl.kind == CTL_NEED) {
         give_buffer(s, ctl.handle);
     } else if (ctl.kind == CTL_DONE && s->busy) {
-        answer_first(s, &ctl);
+        answer_first(s, &ctl.message);
     }
 }
