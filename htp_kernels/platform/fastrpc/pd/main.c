@@ -104,7 +104,7 @@ static void answer(const struct fr_ctl *ctl) {
 }
 
 static struct fr_shared *start(void) {
-    emu_low_many_sessions(); /* calls map and look while others do */
+    emu_low_reserve_heap();
     const char *wrong = emu_init();
     struct fr_shared *shared = wrong ? NULL : emu_low_map(sizeof *shared, FR_SHARED_FD, 0);
     if (wrong) {

@@ -20,7 +20,7 @@ static int resolve(struct queue *queue, struct dspqueue_buffer *buffer, int bad_
         side_undo_buffer(&queue->end, buffer);
         return bad_bounds;
     }
-    buffer->ptr = (uint8_t *) address + buffer->offset;
+    buffer->ptr = address ? (uint8_t *) address + buffer->offset : NULL; /* mapped without an address */
     buffer->size = buffer->size ? buffer->size : (uint32_t) size;
     return AEE_SUCCESS;
 }
