@@ -2,8 +2,10 @@
  * The matrix unit: fp16 tiles of 32 x 32, accumulators of floats.
  *
  * A float holds every product of two halves exactly and adds with 24 bits, the hardware's accumulator with 22 bits and
- * an exponent of its own: results are close, not bit-exact. What the hardware knows and this does not ends the process:
- * int8 and the other operand types, spatial masks, offsets and filters (:above, :single, :dilate), compressed weights.
+ * an exponent of its own: results are close, not bit-exact. The unit's halves have neither infinity nor NaN, as the USR
+ * bit for them is clear in a new thread: exponent 31 is one more exponent, and what is too large becomes 131008.
+ * What the hardware knows and this does not ends the process: int8 and the other operand types, spatial offsets and
+ * filters (:above, :single, :dilate), compressed weights.
  */
 #include "hmx.h"
 
@@ -54,14 +56,8 @@ static struct unit *unit(const char *instruction) {
 /* A half with `extra` further bits of significand. */
 static float half_with(uint32_t half, uint32_t extra, int n_extra) {
     int exponent = (int) (half >> 10 & 31);
-    uint32_t significand = (half & 0x3ff) << n_extra | extra;
-    float value;
-    if (exponent == 31) {
-        value = significand ? NAN : INFINITY;
-    } else {
-        significand |= exponent ? 0x400u << n_extra : 0;
-        value = ldexpf((float) significand, (exponent ? exponent : 1) - 25 - n_extra);
-    }
+    uint32_t significand = ((half & 0x3ff) | (exponent ? 0x400u : 0)) << n_extra | extra;
+    float value = ldexpf((float) significand, (exponent ? exponent : 1) - 25 - n_extra);
     return half & 0x8000 ? -value : value;
 }
 
@@ -113,6 +109,7 @@ void hmx_swap(void) {
 /* Products. */
 
 typedef _Float16 halves __attribute__((vector_size(128), aligned(128), may_alias));
+typedef uint16_t half_bits __attribute__((vector_size(128), aligned(2), may_alias));
 typedef float floats __attribute__((vector_size(256), aligned(4)));
 typedef float row_floats __attribute__((vector_size(128), aligned(4), may_alias));
 
@@ -121,11 +118,27 @@ typedef float row_floats __attribute__((vector_size(128), aligned(4), may_alias)
 #define EVEN(i) (2 * (i))
 #define ODD(i) (2 * (i) + 1)
 
+/* Halves with exponent 31 as numbers: with the exponent one less they are half as large. */
+static __attribute__((noinline)) floats widen_large(half_bits bits) {
+    half_bits large = (half_bits) ((bits & 0x7c00) == 0x7c00);
+    floats small = __builtin_convertvector((halves) (bits - (large & 0x400)), floats);
+    floats twice = __builtin_convertvector((halves) (large & 0x3c00), floats); /* 1 or 0 */
+    return small + small * twice;
+}
+
+static inline floats widen_pair(halves v) {
+    half_bits bits = (half_bits) v;
+    if (__builtin_reduce_or((half_bits) ((bits & 0x7c00) == 0x7c00))) {
+        return widen_large(bits);
+    }
+    return __builtin_convertvector(v, floats);
+}
+
 /* Rows of a tile as floats: a vector holds two rows in turn. Activations are rows by inner elements, weights inner
  * elements by columns. */
 static void widen(const halves *tile, int n_pairs, float out[N][N]) {
     for (int i = 0; i < n_pairs; i++) {
-        floats both = __builtin_convertvector(tile[i], floats);
+        floats both = widen_pair(tile[i]);
         *(row_floats *) out[2 * i] = __builtin_shufflevector(both, both, EACH_32(EVEN));
         *(row_floats *) out[2 * i + 1] = __builtin_shufflevector(both, both, EACH_32(ODD));
     }
@@ -281,7 +294,7 @@ static inline row_floats pick(row_mask where, row_floats a, row_floats b) {
 static inline row_floats result_row(const float *sums, const struct columns *c, bool positive) {
 #define COLUMNS(member) (*(const row_floats *) c->member)
     row_floats x = *(const row_floats *) sums + COLUMNS(before);
-    x = pick(x > COLUMNS(at_most), COLUMNS(at_most), x); /* NaN stays NaN, as it is neither more nor less */
+    x = pick(x > COLUMNS(at_most), COLUMNS(at_most), x);
     x = pick(x < COLUMNS(at_least), COLUMNS(at_least), x);
     x = (row_floats) ((row_mask) x & ~*(const row_mask *) c->drop);
     x = x * COLUMNS(scale) + COLUMNS(after);
@@ -289,12 +302,30 @@ static inline row_floats result_row(const float *sums, const struct columns *c, 
 #undef COLUMNS
 }
 
+/* Nearest even, up to 131008. Numbers that a half proper has no room for are rounded at half their size. */
+static __attribute__((noinline)) half_bits narrow_large(floats x) {
+    half_bits direct = (half_bits) __builtin_convertvector(x, halves_unaligned);
+    half_bits halved = (half_bits) __builtin_convertvector(x * 0.5f, halves_unaligned);
+    half_bits sign = direct & 0x8000, large = (half_bits) ((direct & 0x7fff) == 0x7c00);
+    half_bits too_large = (half_bits) ((halved & 0x7fff) == 0x7c00);
+    half_bits doubled = sign | ((((halved & 0x7fff) + 0x400) & ~too_large) | (too_large & 0x7fff));
+    return (doubled & large) | (direct & ~large);
+}
+
+static inline half_bits narrow(floats x) {
+    half_bits bits = (half_bits) __builtin_convertvector(x, halves_unaligned);
+    if (__builtin_reduce_or((half_bits) ((bits & 0x7c00) == 0x7c00))) {
+        return narrow_large(x);
+    }
+    return bits;
+}
+
 static void convert(struct unit *u, const struct columns *c, bool retain, bool positive) {
     float (*acc)[N] = u->acc[u->current];
     for (int i = 0; i < N / 2; i++) {
         row_floats row0 = result_row(acc[2 * i], c, positive), row1 = result_row(acc[2 * i + 1], c, positive);
         floats both = __builtin_shufflevector(row0, row1, EACH_64(ZIP));
-        *(halves_unaligned *) u->converted[i] = __builtin_convertvector(both, halves_unaligned);
+        *(half_bits *) u->converted[i] = narrow(both);
     }
     if (!retain) {
         memset(acc, 0, sizeof u->acc[0]);
