@@ -9,7 +9,7 @@ from pathlib import Path
 from hexnpu.native import Target, compile_program, kernels_dir
 
 DEVICE_FOLDERS = ("runtime", "kernels")
-SERVER_FOLDERS = ("platform/emu", "platform/emu/hvx", *DEVICE_FOLDERS, "server")
+SERVER_FOLDERS = ("platform/emu", "platform/emu/hvx", *DEVICE_FOLDERS, "server", "server/fastrpc")
 
 
 def device_sources() -> list[Path]:

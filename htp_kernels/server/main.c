@@ -21,7 +21,8 @@
 #define USAGE \
     "usage: htp-server [--stdio] | --listen unix:PATH | --listen tcp:HOST:PORT | --layout | --version\n" \
     "       [--threads N] (HVX threads a session may have, 1 to 10; default 4)\n" \
-    "       [--vtcm MIB] (2, 4 or 8; default 8)\n"
+    "       [--vtcm MIB] (2, 4 or 8; default 8)\n" \
+    "       [--backend emu | fastrpc] (the emulated NPU, default; or the one behind libcdsprpc.so)\n"
 
 #define VERSION "0.1.0"
 #define MAX_POLL (1 + MAX_SESSIONS + 2 * MAX_CONNS)
@@ -269,6 +270,9 @@ int main(int argc, char **argv) {
             stdio = true;
         } else if (!strcmp(argv[i], "--listen") && has_value) {
             listen_at = argv[++i];
+        } else if (!strcmp(argv[i], "--backend") && has_value) {
+            const char *name = argv[++i];
+            server.backend = !strcmp(name, "emu") ? &backend_emu : !strcmp(name, "fastrpc") ? &backend_fastrpc : NULL;
         } else if (!strcmp(argv[i], "--threads") && has_value) {
             n_threads = strtoul(argv[++i], NULL, 10);
         } else if (!strcmp(argv[i], "--vtcm") && has_value) {
@@ -282,7 +286,7 @@ int main(int argc, char **argv) {
         return die(wrong, "");
     }
     stdio = stdio || (!listen_at && !isatty(0)); /* the default for whoever starts it with pipes */
-    if (stdio == (listen_at != NULL) || n_threads < 1 || n_threads > HTP_MAX_THREADS
+    if (stdio == (listen_at != NULL) || !server.backend || n_threads < 1 || n_threads > HTP_MAX_THREADS
         || (vtcm_mib != 2 && vtcm_mib != 4 && vtcm_mib != 8)) {
         fputs(USAGE, stderr);
         return 2;

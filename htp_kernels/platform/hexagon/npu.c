@@ -9,7 +9,7 @@
 #include "HAP_farf.h"
 #include "dspqueue.h"
 #include "htp-npu.h"
-#include "htp-runtime.h"
+#include "../../runtime/htp-runtime.h"
 #include "htp_npu.h"
 #include "qurt.h"
 

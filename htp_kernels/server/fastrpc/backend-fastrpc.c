@@ -9,16 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "AEEStdErr.h"
 #include "../backend.h"
 #include "cdsprpc.h"
-#include "htp_npu.h"
 
 #define MAX_MAP_BYTES (3000ull << 20) /* of a protection domain's 4 GiB */
 #define MAX_BUFFERS 1024u
 #define QUEUE_BYTES 8192u
 #define NPU_CLOCK_KHZ 1000000u
 #define MAX_REFS (1u + HTP_MAX_BUFS)
+
+/* The methods of platform/hexagon/htp_npu.idl, behind open and close; arguments are one buffer. */
+enum { METHOD_START = 2, METHOD_STOP = 3 };
 
 /* A buffer of the server as this session has it. */
 struct known {
@@ -29,7 +30,7 @@ struct known {
 };
 
 static const struct cdsprpc *rpc;
-static int domain;
+static int domain_id;
 static struct backend_memory own;
 static backend_buffer_source find_buffer;
 static remote_handle64 npu;
@@ -73,7 +74,7 @@ static void release(struct backend_memory *m) {
 }
 
 static void begin(uint32_t number, const struct backend_memory *memory, backend_buffer_source source) {
-    domain = CDSP_DOMAIN_ID + (int) number;
+    domain_id = CDSP_DOMAIN_ID + (int) number;
     own = *memory;
     find_buffer = source;
 }
@@ -88,33 +89,38 @@ __attribute__((format(printf, 1, 2))) static bool say(const char *format, ...) {
 }
 
 static int map(int fd, void *address, uint64_t bytes) {
-    return rpc->fastrpc_mmap(domain, fd, address, 0, bytes, FASTRPC_MAP_FD);
+    return rpc->fastrpc_mmap(domain_id, fd, address, 0, bytes, FASTRPC_MAP_FD);
+}
+
+static int invoke(uint32_t method, void *in, size_t bytes) {
+    remote_arg argument = {.buf = {in, bytes}};
+    return rpc->remote_handle64_invoke(npu, REMOTE_SCALARS_MAKE(method, in != NULL, 0), &argument);
 }
 
 static bool connect_npu(void) {
-    struct remote_rpc_control_unsigned_module unsigned_pd = {.domain = domain, .enable = 1};
+    struct remote_rpc_control_unsigned_module unsigned_pd = {.domain = domain_id, .enable = 1};
     char uri[128];
     uint64_t id = 0;
     uint32_t arch = capability(ARCH_VER) & 0xff;
-    const char *name = domain == CDSP_DOMAIN_ID ? CDSP_DOMAIN_NAME : CDSP1_DOMAIN_NAME;
+    const char *name = domain_id == CDSP_DOMAIN_ID ? CDSP_DOMAIN_NAME : CDSP1_DOMAIN_NAME;
     snprintf(uri, sizeof uri, "file:///libhtp-v%x.so?htp_npu_skel_handle_invoke&_modver=1.0&_dom=%s", arch, name);
     rpc->remote_session_control(DSPRPC_CONTROL_UNSIGNED_MODULE, &unsigned_pd, sizeof unsigned_pd);
-    int error = htp_npu_open(uri, &npu);
+    int error = rpc->remote_handle64_open(uri, &npu);
     if (error) {
         return say("%s cannot be loaded on the NPU (FastRPC error 0x%x; `hexnpu doctor` explains it)", uri,
                    (unsigned) error);
     }
-    error = rpc->dspqueue_create(domain, 0, QUEUE_BYTES, QUEUE_BYTES, NULL, NULL, NULL, &queue);
+    error = rpc->dspqueue_create(domain_id, 0, QUEUE_BYTES, QUEUE_BYTES, NULL, NULL, NULL, &queue);
     error = error ? error : rpc->dspqueue_export(queue, &id);
     error = error ? error : map(own.fd, own.address, own.bytes);
-    error = error ? error : htp_npu_start(npu, id);
+    error = error ? error : invoke(METHOD_START, &id, sizeof id);
     return error ? say("the NPU's queue cannot be set up (FastRPC error 0x%x)", (unsigned) error) : true;
 }
 
 static void disconnect(void) {
-    htp_npu_stop(npu);
+    invoke(METHOD_STOP, NULL, 0);
     rpc->dspqueue_close(queue);
-    htp_npu_close(npu);
+    rpc->remote_handle64_close(npu);
 }
 
 static struct known *buffer(uint32_t handle) {
@@ -135,7 +141,7 @@ static struct known *buffer(uint32_t handle) {
 static void forget(uint32_t handle) {
     for (uint32_t i = 0; i < n_known; i++) {
         if (known[i].handle == handle) {
-            rpc->fastrpc_munmap(domain, known[i].fd, NULL, known[i].bytes);
+            rpc->fastrpc_munmap(domain_id, known[i].fd, NULL, known[i].bytes);
             close(known[i].fd);
             known[i] = known[--n_known];
             return;

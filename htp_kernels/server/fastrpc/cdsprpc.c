@@ -40,16 +40,3 @@ const struct cdsprpc *cdsprpc_open(const char **why) {
     }
     return &rpc;
 }
-
-/* What the generated stub calls. */
-int remote_handle64_open(const char *uri, remote_handle64 *handle) {
-    return rpc.remote_handle64_open(uri, handle);
-}
-
-int remote_handle64_invoke(remote_handle64 handle, uint32_t scalars, remote_arg *args) {
-    return rpc.remote_handle64_invoke(handle, scalars, args);
-}
-
-int remote_handle64_close(remote_handle64 handle) {
-    return rpc.remote_handle64_close(handle);
-}

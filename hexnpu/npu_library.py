@@ -1,0 +1,61 @@
+"""Builds our kernel library as FastRPC loads it: what a device has in lib/libhtp-v79.so, for the emulator's stand-in."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from hexnpu.cache import cache_dir
+from hexnpu.emucc import driver
+from hexnpu.errors import BuildError
+from hexnpu.idl import compile_idl
+from hexnpu.native import DEFAULT_ARCH, Target, compile_objects, kernels_dir
+from hexnpu.server_build import device_sources
+
+
+def npu_library(target: Target | None = None) -> Path:
+    """The path of libhtp-vARCH.so in the cache, in a folder of its own: one for ADSP_LIBRARY_PATH. Raises BuildError."""
+    target = target or Target()
+    hexagon = kernels_dir() / "platform/hexagon"
+    interface = _interface(hexagon / "htp_npu.idl")
+    sources = [*device_sources(), hexagon / "npu.c", interface / "htp_npu_skel.c"]
+    objects = compile_objects(sources, target, ["-fPIC", f"-I{interface}", "-DHEXNPU_EMU_DSP"], label="libhtp")
+    key = hashlib.sha256("\n".join(o.name for o in objects).encode()).hexdigest()[:20]
+    library = cache_dir() / "npu" / key / f"libhtp-v{target.arch}.so"
+    if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as scratch:
+            made = Path(scratch) / library.name
+            if driver.main(["-shared", f"-Wl,-soname,{library.name}", *map(str, objects), "-o", str(made)]):
+                raise BuildError(f"{library.name} could not be linked; what the linker says stands above")
+            made.replace(library)
+    return library
+
+
+def _interface(idl: Path) -> Path:
+    """A folder of the cache with the header and the skel of our own interface."""
+    files = compile_idl(idl)
+    key = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:20]
+    folder = cache_dir() / "idl" / key
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".build-"))
+        for name, text in files.items():
+            (scratch / name).write_text(text, encoding="utf-8")
+        try:
+            scratch.rename(folder)
+        except OSError:  # another process was faster
+            shutil.rmtree(scratch)
+    return folder
+
+
+def main(flavour: str = "release", arch: str = str(DEFAULT_ARCH)) -> None:
+    """`python -m hexnpu.npu_library [FLAVOUR [ARCH]]` prints the library's path."""
+    print(npu_library(Target(flavour, int(arch))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
