@@ -1,7 +1,8 @@
-"""How bytes reach a device server: the emulator as a child process, a pushed server over SSH or ADB, a socket."""
+"""How bytes reach a device server: a child process on the emulator or this machine's NPU, a pushed server, a socket."""
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Mapping
 
@@ -15,7 +16,7 @@ from hexnpu.transport.connection import Connection
 __all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
 
 ACCEPTED = (
-    "emu (this machine's emulator, the default), linux:[user@]host[:port] or android[:serial] (a pushed server), "
+    "emu (this machine's emulator, the default), npu (this machine's NPU through libcdsprpc.so), linux:[user@]host[:port] or android[:serial] (a pushed server), "
     "tcp:HOST:PORT or unix:PATH"
 )
 CONNECT_TIMEOUT_S = 10.0
@@ -31,6 +32,8 @@ def connect(
     kind, _, rest = (target or "emu").partition(":")
     if kind == "emu" and not rest:
         return _emulator(arch, flavour, env)
+    if kind == "npu" and not rest and not arch:
+        return _npu(flavour, env)
     if arch or flavour:
         raise UsageError(f"arch and flavour are the emulator's: a server at {target} is what it was built as")
     if kind == "unix" and rest:
@@ -57,6 +60,22 @@ def _emulator(arch: int | None, flavour: str | None, env: Mapping[str, str] | No
 
     program = server_program(Target(flavour, arch))
     return child.start([str(program), "--stdio", "--threads", str(MAX_THREADS)], f"emulator v{arch}", env)
+
+
+def _npu(flavour: str | None, env: Mapping[str, str] | None) -> Connection:
+    """The same server, on the NPU. Under `hexnpu emulate` our kernel library is built for the emulated arch; a Snapdragon
+    machine has the one that was pushed, in ADSP_LIBRARY_PATH."""
+    from hexnpu.server_build import server_program
+
+    target = Target(flavour or "release", int(os.environ.get("HEXNPU_EMU_ARCH", DEFAULT_ARCH)))
+    env = dict(env or {})
+    if "HEXNPU_EMU_ARCH" in os.environ:
+        from hexnpu.npu_library import npu_library
+
+        folders = [str(npu_library(target).parent), os.environ.get("ADSP_LIBRARY_PATH", "")]
+        env["ADSP_LIBRARY_PATH"] = ";".join(filter(None, folders))
+    command = [str(server_program(target)), "--stdio", "--threads", str(MAX_THREADS), "--backend", "fastrpc"]
+    return child.start(command, "the NPU", env)
 
 
 class _Remote:

@@ -17,7 +17,8 @@ same NaN and infinities as the reference, every byte outside dst untouched (inpu
 the same dst bytes when run again and in every configuration.
 
 An op whose destination exists beforehand (`dst=`) gives its reference the old contents as last input.
-`HEXNPU_TEST_FLAVOUR=asan`, `HEXNPU_TEST_ARCH=75` and `HEXNPU_TEST_CONFIGS=full` change what the configurations run on.
+`HEXNPU_TEST_FLAVOUR=asan`, `HEXNPU_TEST_ARCH=75` and `HEXNPU_TEST_CONFIGS=full` change what the configurations run on,
+`HEXNPU_TEST_TARGET=npu` (under `hexnpu emulate`) takes them through FastRPC.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Config:
         return Device(self.arch, self.n_threads, self.vtcm_mib << 20)
 
 
+TARGET = os.environ.get("HEXNPU_TEST_TARGET", "emu")
+
 FAST = (Config(), Config("random:7", 2, 3), Config("eager", 4, 1))
 FULL = tuple(Config(*c) for c in itertools.product(("eager", "lazy", "random:1", "random:2"), (2, 4, 8), (1, 3, 4)))
 DEFAULT_CONFIGS = FULL if os.environ.get("HEXNPU_TEST_CONFIGS") == "full" else FAST
@@ -91,9 +94,10 @@ def session_for(config: Config) -> Session:
     """The open session of a configuration; they live until the process ends."""
     session = _sessions.get(config)
     if session is None or session.connection.closed:
+        on_npu = TARGET == "npu"
         session = hexnpu.session.open(
-            n_threads=config.n_threads, vtcm_mib=config.vtcm_mib, arch=config.arch, flavour=config.flavour,
-            env={"HEXNPU_EMU_DMA": config.dma},
+            TARGET, n_threads=config.n_threads, vtcm_mib=config.vtcm_mib, arch=None if on_npu else config.arch,
+            flavour=config.flavour, env={"HEXNPU_EMU_DMA": config.dma},
         )  # fmt: skip
         _sessions[config] = session
     return session
