@@ -11,16 +11,13 @@ import pytest
 from hexnpu.native import Target, compile_program, kernels_dir
 
 HERE = Path(__file__).parent
-SOURCES = (
-    *(f"platform/emu/{name}.c" for name in ("dma", "hap", "low", "qurt", "skew", "vtcm")),
-    "runtime/dma-queue.c",
-    "runtime/trace.c",
-)
+RUNTIME = ("runtime/dma-queue.c", "runtime/trace.c")
 MODES = ("lazy", "eager", "random:1", "random:77")
 
 
 def rules(case: str, mode: str = "lazy", arch: int = 79, flavour: str = "asan") -> subprocess.CompletedProcess[str]:
-    sources = [HERE / "dma_rules.c", *(kernels_dir() / s for s in SOURCES)]
+    platform = sorted((kernels_dir() / "platform/emu").glob("*.c"))
+    sources = [HERE / "dma_rules.c", *platform, *(kernels_dir() / s for s in RUNTIME)]
     program = compile_program("dma-rules", sources, Target(flavour, arch))
     return subprocess.run(
         [program, case], capture_output=True, text=True, check=False, env={**os.environ, "HEXNPU_EMU_DMA": mode}

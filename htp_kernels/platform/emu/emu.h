@@ -8,6 +8,12 @@
  * Environment, read once by emu_init():
  *   HEXNPU_EMU_DMA   lazy (default) | eager | random:SEED    when transfers happen, see dma.c
  *   HEXNPU_EMU_SKEW  SEED                                    sessions stand still at random places, see skew.c
+ * and read where they are needed, the defaults of `hexnpu emulate`:
+ *   HEXNPU_EMU_HVX   vector contexts and hardware threads (4, and the host's processors)
+ *   HEXNPU_EMU_HMX   matrix units (1)
+ *   HEXNPU_EMU_VTCM  MiB (8)
+ *   HEXNPU_EMU_ARCH  73, 75, 79 or 81 (what the emulator was built for)
+ *   HEXNPU_EMU_FARF  file for log lines (stderr)
  */
 #pragma once
 
@@ -41,8 +47,11 @@ const char *emu_init(void);
 /* `bytes` of file descriptor fd from `offset` (fd < 0: of fresh zeroed memory), page aligned below 4 GiB; NULL: no
  * room. */
 void *emu_low_map(size_t bytes, int fd, long offset);
+/* Of fresh zeroed memory; align is a power of two from 4096 on. */
+void *emu_low_map_aligned(size_t bytes, size_t align);
 /* Gives a block of emu_low_map() back. */
 void emu_low_unmap(void *block);
+bool emu_low_try_unmap(void *block); /* false: no block begins there */
 /* Whether all of [p, p + bytes) lies in one block. */
 bool emu_low_contains(uintptr_t p, size_t bytes);
 /* The bytes that can be mapped at most. */
@@ -51,16 +60,22 @@ uint64_t emu_low_capacity(void);
 /* Several sessions live in this process, a thread each: call it before the first of them. */
 void emu_many_sessions(void);
 void emu_low_many_sessions(void);
+/* For a process that loads DSP libraries: blocks begin at 1 GiB, below which its brk heap may grow and libraries lie,
+ * and threads map and unmap as they like. Call it before the first block. */
+void emu_low_reserve_heap(void);
 
 /* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1.
  * The descriptor is closed after the mapping. */
 typedef int (*emu_buffer_source)(int handle, uint64_t *bytes);
 void emu_set_buffer_source(emu_buffer_source source);
 
-/* VTCM: how large the part is (2, 4 or 8 MiB), before the first HAP_compute_res_acquire(). */
+/* VTCM: how large the part is that this thread's session has, before its first HAP_compute_res_acquire(). */
 void emu_vtcm_set_bytes(uint32_t bytes);
 /* Whether all of [address, address + bytes) lies in VTCM that somebody holds now. */
 bool emu_vtcm_contains(uintptr_t address, size_t bytes);
+
+/* What event counter i (0 to 7) of the core shows, see qurt_pmu.h. */
+uint32_t emu_pmu_count(int i);
 
 /* Ends the process with a message that names the broken rule; the server reports it as the session's death. */
 void emu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -1,18 +1,12 @@
-/* HAP: log lines, clocks and buffer mappings; start-up of the emulator. */
-#include <stdarg.h>
-#include <stdio.h>
+/* Start-up of the emulator, its settings and clocks. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "HAP_farf.h"
-#include "HAP_mem.h"
 #include "HAP_perf.h"
 #include "emu.h"
 #include "hap-internal.h"
-
-static emu_buffer_source buffer_source;
+#include "qurt_timer.h"
 
 const char *emu_init(void) {
     const char *wrong = emu_dma_configure(getenv("HEXNPU_EMU_DMA"));
@@ -25,75 +19,54 @@ void emu_many_sessions(void) {
 }
 
 void emu_die(const char *format, ...) {
-    char line[512] = "hexnpu emulator: ";
-    size_t used = strlen(line);
     va_list args;
     va_start(args, format);
-    vsnprintf(line + used, sizeof line - used - 1, format, args);
+    emu_log_line("hexnpu emulator: ", format, args);
     va_end(args);
-    strcat(line, "\n");
-    fputs(line, stderr);
     abort();
 }
 
-void HAP_debug_v2(int level, const char *file, int line, const char *format, ...) {
-    static const char *const names[] = {"low", "medium", "high", "error", "fatal"};
-    const char *slash = strrchr(file, '/');
-    va_list args;
-    va_start(args, format);
-    flockfile(stderr);
-    fprintf(stderr, "htp %s %s:%d: ", names[level < 0 || level > 4 ? 4 : level], slash ? slash + 1 : file, line);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    funlockfile(stderr);
-    va_end(args);
+uint32_t emu_setting(const char *name, uint32_t most, uint32_t otherwise) {
+    const char *text = getenv(name);
+    char *end = NULL;
+    unsigned long value = text && *text ? strtoul(text, &end, 10) : 0;
+    return end && !*end && value <= most ? (uint32_t) value : otherwise;
 }
 
-static uint64_t nanoseconds(void) {
+uint32_t emu_arch(void) {
+    return emu_setting("HEXNPU_EMU_ARCH", 99, __HVX_ARCH__);
+}
+
+uint64_t emu_nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
 }
 
 uint64_t HAP_perf_get_pcycles(void) {
-    return nanoseconds() * (EMU_CLOCK_KHZ / 1000) / 1000;
+    return emu_nanoseconds() * (EMU_CLOCK_KHZ / 1000) / 1000;
 }
 
 uint64_t HAP_perf_get_qtimer_count(void) {
-    return nanoseconds() / 1000 * 192 / 10;
+    return emu_nanoseconds() / 1000 * 192 / 10;
 }
 
 uint64_t HAP_perf_get_time_us(void) {
-    return nanoseconds() / 1000;
+    return emu_nanoseconds() / 1000;
 }
 
-void emu_set_buffer_source(emu_buffer_source source) {
-    buffer_source = source;
+unsigned long long qurt_get_core_pcycles(void) {
+    return HAP_perf_get_pcycles();
 }
 
-void *HAP_mmap2(void *addr, size_t len, int prot, int flags, int fd, long offset) {
-    (void) addr, (void) prot, (void) flags;
-    uint64_t size = 0;
-    int file = buffer_source ? buffer_source(fd, &size) : -1;
-    if (file < 0) {
-        return HAP_MAP_FAILED;
-    }
-    bool fits = offset >= 0 && offset % 4096 == 0 && (uint64_t) offset <= size && len <= size - (uint64_t) offset;
-    void *p = fits ? emu_low_map(len, file, offset) : NULL;
-    close(file);
-    return p ? p : HAP_MAP_FAILED;
+unsigned long long qurt_sysclock_get_hw_ticks(void) {
+    return HAP_perf_get_qtimer_count();
 }
 
-int HAP_munmap2(void *addr, size_t len) {
-    (void) len;
-    emu_low_unmap(addr);
-    return 0;
+unsigned long long qurt_timer_get_ticks(void) {
+    return HAP_perf_get_qtimer_count();
 }
 
-void *HAP_mmap(void *addr, int len, int prot, int flags, int fd, long offset) {
-    return len < 0 ? HAP_MAP_FAILED : HAP_mmap2(addr, (size_t) len, prot, flags, fd, offset);
-}
-
-int HAP_munmap(void *addr, int len) {
-    return HAP_munmap2(addr, (size_t) len);
+unsigned long long qurt_timer_timetick_to_us(unsigned long long ticks) {
+    return HAP_perf_qtimer_count_to_us(ticks);
 }

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "emu.h"
-#include "qurt_memory.h"
 
 #define PAGE 4096ull
 #define LOW_BEGIN 0x10000ull
@@ -16,7 +15,8 @@
 #else
 #define LOW_END 0xfffff000ull
 #endif
-#define MAX_BLOCKS 512u
+#define HEAP_END 0x40000000ull /* what emu_low_reserve_heap() keeps free: the brk heap and libraries */
+#define MAX_BLOCKS 65536u
 #define SKIP (1ull << 20) /* where something foreign is in the way */
 
 struct block {
@@ -30,28 +30,34 @@ struct block {
 
 static struct block blocks[MAX_BLOCKS]; /* sorted by address */
 static uint32_t n_blocks;
-/* A session alone maps nothing while its threads work; several in one process do. */
-static bool many_sessions;
+static uint64_t low_begin = LOW_BEGIN;
+/* The server's session alone maps nothing while its threads work; others do. */
+static bool concurrent;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
 void emu_low_many_sessions(void) {
-    many_sessions = true;
+    concurrent = true;
+}
+
+void emu_low_reserve_heap(void) {
+    concurrent = true;
+    low_begin = HEAP_END;
 }
 
 static void lock_to_change(void) {
-    if (many_sessions) {
+    if (concurrent) {
         pthread_rwlock_wrlock(&lock);
     }
 }
 
 static void lock_to_read(void) {
-    if (many_sessions) {
+    if (concurrent) {
         pthread_rwlock_rdlock(&lock);
     }
 }
 
 static void unlock(void) {
-    if (many_sessions) {
+    if (concurrent) {
         pthread_rwlock_unlock(&lock);
     }
 }
@@ -61,11 +67,17 @@ static uint64_t round_up(uint64_t n) {
 }
 
 uint64_t emu_low_capacity(void) {
-    return LOW_END - LOW_BEGIN;
+    return LOW_END - low_begin;
+}
+
+/* Where a block with its guard page can begin from `from` on, so that its bytes are aligned. */
+static uint64_t align_behind_guard(uint64_t from, uint64_t align) {
+    return ((from + PAGE + align - 1) & ~(align - 1)) - PAGE;
 }
 
 /* Reserves span bytes (guards included) in the gap [from, to); 0 where it does not fit or is taken by others. */
-static uint64_t reserve(uint64_t from, uint64_t to, uint64_t span) {
+static uint64_t reserve(uint64_t from, uint64_t to, uint64_t span, uint64_t align) {
+    from = align_behind_guard(from, align);
     while (from + span <= to) {
         int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
         void *p = mmap((void *) (uintptr_t) from, span, PROT_NONE, flags, -1, 0);
@@ -77,17 +89,17 @@ static uint64_t reserve(uint64_t from, uint64_t to, uint64_t span) {
         } else if (errno != EEXIST) {
             return 0;
         }
-        from += SKIP;
+        from = align_behind_guard(from + SKIP, align);
     }
     return 0;
 }
 
 /* The first gap that takes span bytes; `at` is where the block goes in the sorted table. */
-static uint64_t find_gap(uint64_t span, uint32_t *at) {
-    uint64_t from = LOW_BEGIN;
+static uint64_t find_gap(uint64_t span, uint64_t align, uint32_t *at) {
+    uint64_t from = low_begin;
     for (uint32_t i = 0; i <= n_blocks; i++) {
         uint64_t to = i < n_blocks ? blocks[i].begin - PAGE : LOW_END;
-        uint64_t found = reserve(from, to, span);
+        uint64_t found = reserve(from, to, span, align);
         if (found) {
             *at = i;
             return found;
@@ -99,7 +111,7 @@ static uint64_t find_gap(uint64_t span, uint32_t *at) {
     return 0;
 }
 
-/* Sessions in one process see a buffer at one address, as ThreadSanitizer takes two for different memory. */
+/* A buffer is seen at one address, however often it is mapped; ThreadSanitizer takes two for different memory. */
 static struct block *shared_block(const struct block *want) {
     for (uint32_t i = 0; want->file && i < n_blocks; i++) {
         struct block *b = &blocks[i];
@@ -110,14 +122,14 @@ static struct block *shared_block(const struct block *want) {
     return NULL;
 }
 
-static void *map_block(struct block want, int fd) {
+static void *map_block(struct block want, int fd, uint64_t align) {
     size_t bytes = want.bytes;
     uint64_t whole = round_up(bytes ? bytes : 1);
     uint32_t at = 0;
     if (n_blocks == MAX_BLOCKS || bytes > LOW_END) {
         return NULL;
     }
-    uint64_t base = find_gap(whole + 2 * PAGE, &at);
+    uint64_t base = find_gap(whole + 2 * PAGE, align, &at);
     if (!base) {
         return NULL;
     }
@@ -136,21 +148,29 @@ static void *map_block(struct block want, int fd) {
     return p;
 }
 
-void *emu_low_map(size_t bytes, int fd, long offset) {
+static void *map(size_t bytes, int fd, long offset, uint64_t align) {
     struct block want = {.bytes = bytes, .offset = offset, .n_users = 1};
     struct stat info;
     lock_to_change();
-    if (many_sessions && fd >= 0 && !fstat(fd, &info)) {
+    if (fd >= 0 && !fstat(fd, &info)) {
         want.device = info.st_dev;
         want.file = info.st_ino;
     }
     struct block *b = shared_block(&want);
-    void *p = b ? (void *) (uintptr_t) b->begin : map_block(want, fd);
+    void *p = b ? (void *) (uintptr_t) b->begin : map_block(want, fd, align);
     if (b) {
         b->n_users++;
     }
     unlock();
     return p;
+}
+
+void *emu_low_map(size_t bytes, int fd, long offset) {
+    return map(bytes, fd, offset, PAGE);
+}
+
+void *emu_low_map_aligned(size_t bytes, size_t align) {
+    return map(bytes, -1, 0, align);
 }
 
 /* Index of the block that holds address p, or n_blocks. */
@@ -167,11 +187,7 @@ static uint32_t block_of(uintptr_t p) {
     return low < n_blocks && blocks[low].begin <= p ? low : n_blocks;
 }
 
-static void unmap_block(void *block) {
-    uint32_t i = block_of((uintptr_t) block);
-    if (i == n_blocks) {
-        emu_die("unmap of %p, which is no block", block);
-    }
+static void unmap_block(uint32_t i) {
     if (--blocks[i].n_users) {
         return;
     }
@@ -182,10 +198,21 @@ static void unmap_block(void *block) {
     memmove(&blocks[i], &blocks[i + 1], (n_blocks - i) * sizeof blocks[0]);
 }
 
-void emu_low_unmap(void *block) {
+bool emu_low_try_unmap(void *block) {
     lock_to_change();
-    unmap_block(block);
+    uint32_t i = block_of((uintptr_t) block);
+    bool found = i < n_blocks && blocks[i].begin == (uintptr_t) block;
+    if (found) {
+        unmap_block(i);
+    }
     unlock();
+    return found;
+}
+
+void emu_low_unmap(void *block) {
+    if (!emu_low_try_unmap(block)) {
+        emu_die("unmap of %p, where no block begins", block);
+    }
 }
 
 bool emu_low_contains(uintptr_t p, size_t bytes) {
@@ -194,14 +221,4 @@ bool emu_low_contains(uintptr_t p, size_t bytes) {
     bool inside = i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
     unlock();
     return inside;
-}
-
-void *qurt_malloc(unsigned int size) {
-    return emu_low_map(size, -1, 0);
-}
-
-void qurt_free(void *ptr) {
-    if (ptr) {
-        emu_low_unmap(ptr);
-    }
 }

@@ -1,0 +1,4 @@
+/* Results of QuRT. */
+#pragma once
+
+#include "qurt_types.h"

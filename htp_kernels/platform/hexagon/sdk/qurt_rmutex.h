@@ -1,0 +1,4 @@
+/* Recursive mutexes of QuRT. */
+#pragma once
+
+#include "qurt_mutex.h"
