@@ -122,9 +122,23 @@ def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:
 
         return AdbDevice.connect(target)
     if target.host is not None:
-        from hexnpu.deploy.ssh import SshDevice
-
-        return SshDevice.connect(target, accept_new_host_key=accept_new_host_key)
+        return _ssh_device(target, accept_new_host_key)
     from hexnpu.deploy.local import LocalDevice
 
     return LocalDevice(target)
+
+
+def _ssh_device(target: Target, accept_new_host_key: bool) -> Device:
+    from hexnpu.deploy.ssh_config import ssh_host
+    from hexnpu.deploy.ssh_master import MasterDevice
+
+    assert target.host is not None
+    host = ssh_host(target.host, target.user, target.port)
+    master = MasterDevice.find(target, host)
+    if master:
+        return master
+    # Only now: importing paramiko takes longer than all that a master connection is asked.
+    from hexnpu.deploy.ssh import SshDevice
+    from hexnpu.deploy.ssh_connect import connect
+
+    return SshDevice(target, connect(host, target, accept_new_host_key))

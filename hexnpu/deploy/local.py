@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shlex
@@ -11,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from hexnpu.deploy.posix import PosixDevice, remote_error, what
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.targets import LOCAL, Target
 
-_GRACE_S = 2
+_GRACE_S, _REAP_S = 2, 0.3
 
 
 class LocalProcess(Process):
@@ -63,15 +63,20 @@ class LocalProcess(Process):
         if os.name == "nt":
             self._child.kill()
         else:
-            self._signal_group(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(_GRACE_S)
-            self._signal_group(signal.SIGKILL)
+            self._signal_group(signal.SIGTERM, _GRACE_S)
+            # What KILL leaves are zombies, of a system whose init is slow to reap.
+            self._signal_group(signal.SIGKILL, _REAP_S)
         self._child.wait()
 
-    def _signal_group(self, number: int) -> None:
+    def _signal_group(self, number: int, wait_s: float) -> None:
+        """Waits until none of the group is left."""
+        deadline = time.monotonic() + wait_s
         try:
             os.killpg(self._child.pid, number)
+            while time.monotonic() < deadline:
+                self._child.poll()
+                os.killpg(self._child.pid, 0)
+                time.sleep(0.01)
         except (ProcessLookupError, PermissionError):
             return
 

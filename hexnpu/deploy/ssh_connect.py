@@ -31,6 +31,7 @@ _KEEPALIVE_S = 10
 # A peer that acknowledges nothing for this long is gone.
 _DEAD_AFTER_MS = 30_000
 _MAX_JUMPS = 8
+_GOODBYE_S = 5
 
 
 def _paramiko() -> ModuleType:
@@ -72,7 +73,7 @@ def _open_through(through: list[SSHClient], hop: SshHost, target: Target, accept
         return [_open(hop, _socket(hop, through), target, accept), *through]
     except BaseException:
         for client in through:
-            client.close()
+            close(client)
         raise
 
 
@@ -141,7 +142,7 @@ def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
     except BaseException as error:
         transport = client.get_transport()
         encrypted = transport is not None and transport.initial_kex_done
-        client.close()
+        close(client)
         sock.close()
         if isinstance(error, Exception) and not isinstance(error, DeployError):
             raise _connection_error(hop, error, encrypted) from None
@@ -150,6 +151,17 @@ def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
     assert transport
     transport.set_keepalive(_KEEPALIVE_S)
     return client  # type: ignore[no-any-return, unused-ignore]
+
+
+def close(client: SSHClient) -> None:
+    transport = client.get_transport()
+    with suppress(OSError, AttributeError):
+        # Wakes paramiko's thread, which else looks ten times a second; a ProxyCommand has no such call.
+        transport.sock.shutdown(socket.SHUT_RDWR)
+    client.close()
+    if transport is not None:
+        # It may still say goodbye to a jump host, whose connection is closed next.
+        transport.join(_GOODBYE_S)
 
 
 def _transport(known_types: set[str], sock: Any, **options: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require_tool
-from tests.deploy.sshd import Sshd, free_port, make_key
+from tests.deploy.sshd import Master, Sshd, free_port, make_key
 
 REPO = Path(__file__).parents[2]
 
@@ -107,13 +107,24 @@ def sshd(sshd_server: Sshd, home: Path) -> Sshd:
     return sshd_server
 
 
-@pytest.fixture(params=["local", "ssh", "adb", "adb-without-shell-v2"])
+@pytest.fixture
+def master(sshd: Sshd, home: Path) -> Iterator[Master]:
+    require_tool("ssh", "openssh-client")
+    master = Master(sshd, home)
+    master.start()
+    yield master
+    master.stop()
+
+
+@pytest.fixture(params=["local", "ssh", "ssh-master", "adb", "adb-without-shell-v2"])
 def transport(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> str | None:
     """The --target of each way to a device; `~` there is a folder under tmp_path."""
     if request.param == "local":
         return None
     if request.param == "ssh":
         return str(request.getfixturevalue("sshd").target)
+    if request.param == "ssh-master":
+        return str(request.getfixturevalue("master").target)
     adb: Adb = request.getfixturevalue("adb")
     options = ["--no-shell-v2"] if "without" in request.param else []
     return f"android:{adb.connect(tmp_path, *options)}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -101,6 +103,42 @@ class Sshd:
             self.kill_connections()
             self.process.terminate()
             self.process.wait()
+
+
+@dataclass
+class Master:
+    """A connection that OpenSSH keeps open to a server; `name` is its host in ~/.ssh/config."""
+
+    server: Sshd
+    home: Path
+    name: str = "mastered"
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def target(self) -> str:
+        return f"linux:{self.name}"
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "s"
+
+    def start(self) -> None:
+        # The path of a socket has to be short.
+        self.folder = Path(tempfile.mkdtemp(prefix="hx"))
+        config = self.home / ".ssh/config"
+        config.write_text(
+            f"Host {self.name}\n  HostName 127.0.0.1\n  Port {self.server.port}\n  ControlPath {self.folder}/s\n"
+            f"  IdentityFile {self.home}/.ssh/id_ed25519\n  UserKnownHostsFile {self.home}/.ssh/known_hosts\n"
+        )
+        self.process = subprocess.Popen(["ssh", "-q", "-F", config, "-M", "-N", self.name], stdin=subprocess.DEVNULL)
+        while not self.socket.exists():
+            assert self.process.poll() is None
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+            shutil.rmtree(self.folder)
 
 
 def children(pid: int) -> list[int]:
