@@ -82,6 +82,23 @@ static void gather_halves(void) {
     CHECK(out->h[3] == 0xaaaa);
 }
 
+// A region of one half, and one of a half more than a word.
+static void gather_from_small_regions(void) {
+    reset();
+    offsets.h[1] = 2;
+    offsets.h[2] = 4;
+    Q6_vgather_ARMVh(&out->v, region(), 1, offsets.v);
+    CHECK(out->h[0] == 0x0100);
+    CHECK(out->h[1] == 0xaaaa);
+    Q6_vgather_ARMVh(&out->v, region() + 4, 5, offsets.v);
+    CHECK(out->h[0] == 0x0504);
+    CHECK(out->h[1] == 0x0706);
+    CHECK(out->h[2] == 0x0908);
+    offsets.h[0] = 3;
+    Q6_vgather_ARMVh(&out->v, region(), 5, offsets.v);
+    CHECK(out->h[0] == 0x0403);
+}
+
 static void gather_halves_by_words(void) {
     reset();
     offsets.w[0] = 2;
@@ -177,6 +194,7 @@ int main(int argc, char **argv) {
     }
     gather_words();
     gather_halves();
+    gather_from_small_regions();
     gather_halves_by_words();
     masked_gather();
     scatter();

@@ -76,16 +76,42 @@ HVX_INLINE void hvx_gather_words(HVX_Vector *Rs, HVX_VectorPred q, Word32 Rt, Wo
     hvx_store_masked(q & HVX_Q(fits), Rs, HVX_V(got));
 }
 
+// The halves at `offsets`, all of which are wanted or not read. Where the processor gathers, it does so by words: the
+// word that begins with a half, or, where that would leave the region, one that ends with it.
+HVX_INLINE hvx_u16 hvx_gather_64(hvx_u32w wanted, hvx_u32w offsets, const char *from, uint32_t last) {
+#ifdef HVX_EMU_GATHER512
+    if (last >= 2) {
+        hvx_u32w begin = __builtin_elementwise_min(offsets, (hvx_u32w){0} + (last - 2));
+        hvx_zmm_u32 part[4];
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 4; i++) {
+            part[i] = (hvx_zmm_u32) hvx_gather_16(((hvx_zmm_u32 *) &wanted)[i], ((hvx_zmm_u32 *) &begin)[i], from);
+        }
+        hvx_u32w words;
+        memcpy(&words, part, sizeof words);
+        return __builtin_convertvector(words >> ((offsets - begin) * 8 & 31), hvx_u16);
+    }
+#endif
+    (void) last;
+    uint32_t at[64], want[64];
+    uint16_t got[64];
+    memcpy(at, &offsets, sizeof at);
+    memcpy(want, &wanted, sizeof want);
+    for (int i = 0; i < 64; i++) {
+        got[i] = 0;
+        if (want[i]) memcpy(&got[i], from + at[i], 2);
+    }
+    hvx_u16 result;
+    memcpy(&result, got, sizeof result);
+    return result;
+}
+
 HVX_INLINE void hvx_gather_halves(HVX_Vector *Rs, HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u32w offsets) {
     const char *from = hvx_gather_from(Rs, Rt, Mu, 2);
-    q &= HVX_Q(__builtin_convertvector(offsets <= hvx_last_offset(Mu, 2), hvx_u16));
-    hvx_u16 wanted = (hvx_u16) q, got = (hvx_u16) Q6_V_vzero();
-    for (int i = 0; i < 64; i++) {
-        uint16_t half = 0;
-        if (wanted[i]) memcpy(&half, from + offsets[i], 2);
-        got[i] = half;
-    }
-    hvx_store_masked(q, Rs, HVX_V(got));
+    uint32_t last = hvx_last_offset(Mu, 2);
+    hvx_u32w fits = (hvx_u32w) (offsets <= last);
+    hvx_u16 got = hvx_gather_64(fits, offsets, from, last);
+    hvx_store_masked(q & HVX_Q(__builtin_convertvector(fits, hvx_u16)), Rs, HVX_V(got));
 }
 
 // Bytes of an element are masked one by one.
@@ -126,10 +152,13 @@ HVX_INLINE void hvx_scatter_halves(HVX_VectorPred q, Word32 Rt, Word32 Mu, hvx_u
     char *to = hvx_scatter_to(Rt, Mu, 2);
     q &= HVX_Q(__builtin_convertvector(offsets <= hvx_last_offset(Mu, 2), hvx_u16));
     if (hvx_masks_halves(q)) {
-        hvx_u16 wanted = (hvx_u16) q, values = (hvx_u16) Vw;
+        uint32_t at[64];
+        uint16_t values[64], wanted[64];
+        memcpy(at, &offsets, sizeof at);
+        memcpy(values, &Vw, sizeof values);
+        memcpy(wanted, &q, sizeof wanted);
         for (int i = 0; i < 64; i++) {
-            uint16_t half = values[i];
-            if (wanted[i]) memcpy(to + offsets[i], &half, 2);
+            if (wanted[i]) memcpy(to + at[i], &values[i], 2);
         }
         return;
     }

@@ -1,7 +1,7 @@
 // The qfloat intrinsics, over either model. A qf16 vector is computed as its even and its odd lanes.
 //
-// Left out, so that they do not compile: the f8 instructions, vilog2 of halves, and the moves of the extension bits
-// (vgetqfext, vsetqfext), which this layout does not have.
+// Left out, so that they do not compile: vilog2 of halves, conversions between f8 and qf16, and the moves of the extension
+// bits (vgetqfext, vsetqfext, vmerge), which this layout does not have.
 #ifndef HEXNPU_EMU_HVX_QF_INTRINSICS_H
 #define HEXNPU_EMU_HVX_QF_INTRINSICS_H
 
