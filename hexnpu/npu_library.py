@@ -1,4 +1,4 @@
-"""Builds our kernel library as FastRPC loads it: what a device has in lib/libhtp-v79.so, for the emulator's stand-in."""
+"""Builds our kernel library as FastRPC loads it: a device's lib/libhtp-v79.so, for the emulator's stand-in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hexnpu.server_build import device_sources
 
 
 def npu_library(target: Target | None = None) -> Path:
-    """The path of libhtp-vARCH.so in the cache, in a folder of its own: one for ADSP_LIBRARY_PATH. Raises BuildError."""
+    """The path of libhtp-vARCH.so, in a folder of its own that ADSP_LIBRARY_PATH can name. Raises BuildError."""
     target = target or Target()
     hexagon = kernels_dir() / "platform/hexagon"
     interface = _interface(hexagon / "htp_npu.idl")

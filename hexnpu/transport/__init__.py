@@ -16,7 +16,8 @@ from hexnpu.transport.connection import Connection
 __all__ = ["ACCEPTED", "Buffer", "Connection", "connect"]
 
 ACCEPTED = (
-    "emu (this machine's emulator, the default), npu (this machine's NPU through libcdsprpc.so), linux:[user@]host[:port] or android[:serial] (a pushed server), "
+    "emu (this machine's emulator, the default), npu (this machine's NPU through libcdsprpc.so), "
+    "linux:[user@]host[:port] or android[:serial] (a pushed server), "
     "tcp:HOST:PORT or unix:PATH"
 )
 CONNECT_TIMEOUT_S = 10.0
@@ -63,8 +64,8 @@ def _emulator(arch: int | None, flavour: str | None, env: Mapping[str, str] | No
 
 
 def _npu(flavour: str | None, env: Mapping[str, str] | None) -> Connection:
-    """The same server, on the NPU. Under `hexnpu emulate` our kernel library is built for the emulated arch; a Snapdragon
-    machine has the one that was pushed, in ADSP_LIBRARY_PATH."""
+    """The same server, on the NPU. Under `hexnpu emulate` our kernel library is built for the emulated arch; a
+    Snapdragon machine has the one that was pushed, in ADSP_LIBRARY_PATH."""
     from hexnpu.server_build import server_program
 
     target = Target(flavour or "release", int(os.environ.get("HEXNPU_EMU_ARCH", DEFAULT_ARCH)))

@@ -17,8 +17,8 @@ same NaN and infinities as the reference, every byte outside dst untouched (inpu
 the same dst bytes when run again and in every configuration.
 
 An op whose destination exists beforehand (`dst=`) gives its reference the old contents as last input.
-`HEXNPU_TEST_FLAVOUR=asan`, `HEXNPU_TEST_ARCH=75` and `HEXNPU_TEST_CONFIGS=full` change what the configurations run on,
-`HEXNPU_TEST_TARGET=npu` (under `hexnpu emulate`) takes them through FastRPC.
+`HEXNPU_TEST_FLAVOUR=asan`, `HEXNPU_TEST_ARCH=75` and `HEXNPU_TEST_CONFIGS=full` change what the configurations run on;
+with `HEXNPU_TEST_CONFIGS=fastrpc`, under `hexnpu emulate`, they go through FastRPC, and one does not.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ class Config:
     n_threads: int = 4
     flavour: str = field(default_factory=lambda: os.environ.get("HEXNPU_TEST_FLAVOUR", "release"))
     arch: int = field(default_factory=lambda: int(os.environ.get("HEXNPU_TEST_ARCH", "79")))
+    target: str = "emu"
 
     @property
     def device(self) -> Device:
         return Device(self.arch, self.n_threads, self.vtcm_mib << 20)
 
 
-TARGET = os.environ.get("HEXNPU_TEST_TARGET", "emu")
-
 FAST = (Config(), Config("random:7", 2, 3), Config("eager", 4, 1))
+THROUGH_FASTRPC = (Config(), Config(target="npu"), Config("random:7", 2, 3, target="npu"))
 FULL = tuple(Config(*c) for c in itertools.product(("eager", "lazy", "random:1", "random:2"), (2, 4, 8), (1, 3, 4)))
-DEFAULT_CONFIGS = FULL if os.environ.get("HEXNPU_TEST_CONFIGS") == "full" else FAST
+DEFAULT_CONFIGS = {"full": FULL, "fastrpc": THROUGH_FASTRPC}.get(os.environ.get("HEXNPU_TEST_CONFIGS", ""), FAST)
 
 _sessions: dict[Config, Session] = {}
 
@@ -94,10 +94,9 @@ def session_for(config: Config) -> Session:
     """The open session of a configuration; they live until the process ends."""
     session = _sessions.get(config)
     if session is None or session.connection.closed:
-        on_npu = TARGET == "npu"
         session = hexnpu.session.open(
-            TARGET, n_threads=config.n_threads, vtcm_mib=config.vtcm_mib, arch=None if on_npu else config.arch,
-            flavour=config.flavour, env={"HEXNPU_EMU_DMA": config.dma},
+            config.target, n_threads=config.n_threads, vtcm_mib=config.vtcm_mib, flavour=config.flavour,
+            arch=config.arch if config.target == "emu" else None, env={"HEXNPU_EMU_DMA": config.dma},
         )  # fmt: skip
         _sessions[config] = session
     return session
