@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../client/client.h"
+#include "../client/internal.h"
 #include "AEEStdErr.h"
 #include "queue.h"
 
@@ -149,10 +149,14 @@ QUEUE_API AEEResult dspqueue_create(int domain, uint32_t flags, uint32_t req_que
         .context = callback_context,
     };
     int error = AEE_SUCCESS;
+    domain = domain_or_default(domain, __func__);
+    if (domain < 0) {
+        return AEE_EBADPARM;
+    }
     end.bytes = queue_memory_bytes(end.request_bytes, end.response_bytes);
     end.pd = pd_for_domain(domain, &error);
     if (!end.pd) {
-        return error;
+        return domain_exists(domain) ? error : AEE_EUNSUPPORTED;
     }
     error = create(&end, queue);
     if (error) {
