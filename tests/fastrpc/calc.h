@@ -20,4 +20,5 @@ enum calc_method {
     CALC_ABORT,
     CALC_EXIT,
     CALC_HANG,
+    CALC_MEET, /* in: int32 n; comes back when n calls are in it, AEE_EEXPIRED after 20 s */
 };

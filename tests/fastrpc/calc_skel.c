@@ -7,6 +7,7 @@
 #include "HAP_farf.h"
 #include "HAP_mem.h"
 #include "calc.h"
+#include "qurt.h"
 #include "remote.h"
 
 static int32_t counter; /* a session's own */
@@ -67,6 +68,20 @@ static void handles(uint32_t sc, remote_arg *a) {
     }
 }
 
+static int meet(const remote_arg *a) {
+    static int here;
+    int32_t n;
+    memcpy(&n, a[0].buf.pv, sizeof n);
+    __atomic_add_fetch(&here, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 20000; i++) {
+        if (__atomic_load_n(&here, __ATOMIC_SEQ_CST) >= n) {
+            return 0;
+        }
+        qurt_sleep(1000);
+    }
+    return AEE_EEXPIRED;
+}
+
 int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
     switch (REMOTE_SCALARS_METHOD(sc)) {
     case CALC_OPEN:
@@ -93,6 +108,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
         for (volatile int forever = 1; forever;) {
         }
         return 0;
+    case CALC_MEET: return meet(a);
     default: return AEE_EUNSUPPORTED;
     }
 }

@@ -1,0 +1,363 @@
+/* Sessions: several at once, their faults and their end; a case each, by its name. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "calc_host.h"
+
+#define URI CALC_URI CDSP_DOMAIN
+#define MODULE CALC_URI
+#define MAX_SESSIONS 4
+
+struct session {
+    int domain, id;
+    char uri[256];
+    remote_handle64 h;
+    int n_calls;
+};
+
+static char cdsp[] = CDSP_DOMAIN_NAME, module[] = MODULE, name[] = "test";
+
+static void uri_of(struct session *s) {
+    struct remote_rpc_get_uri u = {.domain_name = cdsp, .domain_name_len = 4, .session_id = (uint32_t) s->id};
+    u.module_uri = module;
+    u.module_uri_len = sizeof module - 1;
+    u.uri = s->uri;
+    u.uri_len = sizeof s->uri;
+    CHECK_EQUAL(remote_session_control(FASTRPC_GET_URI, &u, sizeof u), AEE_SUCCESS);
+}
+
+/* Session 0 is there from the beginning; others are reserved. */
+static void open_session(struct session *s, bool first) {
+    if (first) {
+        struct remote_rpc_effective_domain_id e = {.domain_name = cdsp, .domain_name_len = 4};
+        CHECK_EQUAL(remote_session_control(FASTRPC_GET_EFFECTIVE_DOMAIN_ID, &e, sizeof e), AEE_SUCCESS);
+        s->domain = (int) e.effective_domain_id;
+        s->id = 0;
+    } else {
+        struct remote_rpc_reserve_new_session r = {.domain_name = cdsp, .domain_name_len = 4};
+        r.session_name = name;
+        r.session_name_len = 4;
+        CHECK_EQUAL(remote_session_control(FASTRPC_RESERVE_NEW_SESSION, &r, sizeof r), AEE_SUCCESS);
+        s->domain = (int) r.effective_domain_id;
+        s->id = (int) r.session_id;
+    }
+    struct remote_rpc_control_unsigned_module u = {.domain = s->domain, .enable = 1};
+    CHECK_EQUAL(remote_session_control(DSPRPC_CONTROL_UNSIGNED_MODULE, &u, sizeof u), AEE_SUCCESS);
+    uri_of(s);
+    s->h = calc_open(s->uri);
+}
+
+static void *work(void *p) {
+    struct session *s = p;
+    uint8_t *shared = rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 65536), own[300], out[300];
+    int32_t what[2] = {rpcmem_to_fd(shared), 4096};
+    for (int i = 0; i < s->n_calls; i++) {
+        uint32_t total = 0;
+        memset(own, i, sizeof own);
+        CHECK_EQUAL(calc_inout(s->h, CALC_SCALE, own, sizeof own, out, sizeof out), AEE_SUCCESS);
+        CHECK_EQUAL(out[sizeof out - 1], (uint8_t) (3 * i));
+        CHECK_EQUAL(calc_inout(s->h, CALC_SCALE, shared, 30000, shared + 32768, 30000), AEE_SUCCESS);
+        calc_count(s->h);
+        if (i % 8 == 0) {
+            CHECK_EQUAL(fastrpc_mmap(s->domain, what[0], shared, 0, 65536, FASTRPC_MAP_FD), AEE_SUCCESS);
+            CHECK_EQUAL(calc_inout(s->h, CALC_MAPPED, what, sizeof what, &total, sizeof total), AEE_SUCCESS);
+            CHECK_EQUAL(fastrpc_munmap(s->domain, what[0], shared, 65536), AEE_SUCCESS);
+        }
+    }
+    rpcmem_free(shared);
+    return NULL;
+}
+
+/* n sessions, two threads in each, all at once; each has globals of its own. */
+static void sessions(int n, int n_calls) {
+    struct session s[MAX_SESSIONS];
+    pthread_t threads[2 * MAX_SESSIONS];
+    for (int i = 0; i < n; i++) {
+        open_session(&s[i], i == 0);
+        s[i].n_calls = n_calls + i;
+    }
+    for (int i = 0; i < 2 * n; i++) {
+        CHECK(!pthread_create(&threads[i], NULL, work, &s[i / 2]));
+    }
+    for (int i = 0; i < 2 * n; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < n; i++) {
+        int32_t count = calc_count(s[i].h); /* the module counts without a lock */
+        CHECK(count > n_calls && count <= 2 * s[i].n_calls + 1);
+        CHECK_EQUAL(remote_handle64_close(s[i].h), AEE_SUCCESS);
+    }
+}
+
+static void two_sessions(void) {
+    sessions(2, 200);
+}
+
+static void four_sessions(void) {
+    sessions(4, 100);
+}
+
+static void own_globals(void) {
+    struct session a, b;
+    open_session(&a, true);
+    open_session(&b, false);
+    CHECK_EQUAL(b.id, 1);
+    CHECK(a.domain != b.domain);
+    for (int i = 1; i <= 10; i++) {
+        CHECK_EQUAL(calc_count(a.h), i);
+    }
+    CHECK_EQUAL(calc_count(b.h), 1);
+    struct remote_rpc_get_domain d = {0};
+    CHECK_EQUAL(remote_handle64_control(b.h, DSPRPC_GET_DOMAIN, &d, sizeof d), AEE_SUCCESS);
+    CHECK_EQUAL(d.domain, b.domain);
+    CHECK_EQUAL(remote_handle64_close(a.h), AEE_SUCCESS);
+    CHECK_EQUAL(calc_count(b.h), 2);
+    CHECK_EQUAL(remote_handle64_close(b.h), AEE_SUCCESS);
+}
+
+static void *meet(void *p) {
+    int32_t n = 8;
+    remote_arg arg = {.buf = {&n, sizeof n}};
+    CHECK_EQUAL(remote_handle64_invoke(*(remote_handle64 *) p, REMOTE_SCALARS_MAKE(CALC_MEET, 1, 0), &arg), AEE_SUCCESS);
+    return NULL;
+}
+
+/* Calls of several threads run at the same time: each waits in the session for all the others. */
+static void parallel(void) {
+    remote_handle64 h = calc_open(URI);
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++) {
+        CHECK(!pthread_create(&threads[i], NULL, meet, &h));
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+static void fault(enum calc_method method) {
+    remote_handle64 h = calc_open(URI), other = calc_open(URI);
+    CHECK_EQUAL(calc_count(h), 1);
+    CHECK_EQUAL(calc_call(h, method), DSP(AEE_EBADSTATE));
+    CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_ECONNRESET);
+    CHECK_EQUAL(calc_call(other, CALC_EMPTY), AEE_ECONNRESET);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    h = calc_open(URI); /* a new one, while a handle of the old one is still open */
+    CHECK_EQUAL(calc_count(h), 1);
+    CHECK_EQUAL(calc_call(other, CALC_EMPTY), AEE_ECONNRESET);
+    CHECK_EQUAL(remote_handle64_close(other), AEE_SUCCESS);
+    CHECK_EQUAL(calc_count(h), 2);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+static void crash(void) {
+    fault(CALC_CRASH);
+}
+
+static void aborts(void) {
+    fault(CALC_ABORT);
+}
+
+static void exits(void) {
+    fault(CALC_EXIT);
+}
+
+/* A crash of one session is nothing to another. */
+static void crash_of_one(void) {
+    struct session a, b;
+    open_session(&a, true);
+    open_session(&b, false);
+    CHECK_EQUAL(calc_call(a.h, CALC_CRASH), DSP(AEE_EBADSTATE));
+    CHECK_EQUAL(calc_count(b.h), 1);
+    CHECK_EQUAL(remote_handle64_close(a.h), AEE_SUCCESS);
+    CHECK_EQUAL(remote_handle64_close(b.h), AEE_SUCCESS);
+}
+
+static void *hang(void *p) {
+    CHECK_EQUAL(calc_call(*(remote_handle64 *) p, CALC_HANG), AEE_ECONNRESET);
+    return NULL;
+}
+
+static void killed(void) {
+    remote_handle64 h = calc_open(URI);
+    pthread_t thread;
+    struct remote_rpc_process_clean_params p = {.domain = CDSP_DOMAIN_ID};
+    CHECK(!pthread_create(&thread, NULL, hang, &h));
+    CHECK_EQUAL(calc_count(h), 1); /* beside the other call, which hangs or is about to */
+    CHECK_EQUAL(remote_session_control(FASTRPC_REMOTE_PROCESS_KILL, &p, sizeof p), AEE_SUCCESS);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_ECONNRESET);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    h = calc_open(URI);
+    CHECK_EQUAL(calc_count(h), 1);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+static void session_close(void) {
+    remote_handle64 h = calc_open(URI);
+    pthread_t thread;
+    struct remote_rpc_session_close p = {.domain = CDSP_DOMAIN_ID};
+    CHECK(!pthread_create(&thread, NULL, hang, &h));
+    while (calc_count(h) < 3) {
+    }
+    CHECK_EQUAL(remote_session_control(FASTRPC_SESSION_CLOSE, &p, sizeof p), AEE_SUCCESS);
+    pthread_join(thread, NULL);
+    CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_EINVHANDLE);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_EINVHANDLE);
+    h = calc_open(URI);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+static int seen[FASTRPC_DSP_SSR + 1];
+
+static int notified(void *context, int domain, int session, remote_rpc_status_flags_t status) {
+    CHECK(context == (void *) seen && domain == CDSP_DOMAIN_ID && session == 0);
+    __atomic_add_fetch(&seen[status], 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+static void wait_seen(remote_rpc_status_flags_t status, int n) {
+    for (int i = 0; i < 20000 && __atomic_load_n(&seen[status], __ATOMIC_SEQ_CST) < n; i++) {
+        usleep(1000);
+    }
+    CHECK_EQUAL(__atomic_load_n(&seen[status], __ATOMIC_SEQ_CST), n);
+}
+
+static void notifications(void) {
+    struct remote_rpc_notif_register r = {.context = seen, .domain = CDSP_DOMAIN_ID, .notifier_fn = notified};
+    struct remote_rpc_process_clean_params p = {.domain = CDSP_DOMAIN_ID};
+    CHECK_EQUAL(remote_session_control(FASTRPC_REGISTER_STATUS_NOTIFICATIONS, &r, sizeof r), AEE_SUCCESS);
+    remote_handle64 h = calc_open(URI);
+    wait_seen(FASTRPC_USER_PD_UP, 1);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    wait_seen(FASTRPC_USER_PD_EXIT, 1);
+    h = calc_open(URI);
+    CHECK_EQUAL(calc_call(h, CALC_ABORT), DSP(AEE_EBADSTATE));
+    wait_seen(FASTRPC_USER_PD_EXCEPTION, 1);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    h = calc_open(URI);
+    CHECK_EQUAL(remote_session_control(FASTRPC_REMOTE_PROCESS_KILL, &p, sizeof p), AEE_SUCCESS);
+    wait_seen(FASTRPC_USER_PD_FORCE_KILL, 1);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    h = calc_open(URI);
+    CHECK_EQUAL(remote_session_control(FASTRPC_REMOTE_PROCESS_EXCEPTION, &p, sizeof p), AEE_SUCCESS);
+    wait_seen(FASTRPC_USER_PD_EXCEPTION, 2);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    wait_seen(FASTRPC_USER_PD_UP, 4);
+}
+
+static int count_entries(const char *folder) {
+    DIR *d = opendir(folder);
+    int n = 0;
+    CHECK(d);
+    while (readdir(d)) {
+        n++;
+    }
+    closedir(d);
+    return n;
+}
+
+/* A program that opens and closes sessions keeps no file, no thread and no child of them. */
+static void no_leaks(void) {
+    int fds = 0;
+    for (int i = 0; i < 20; i++) {
+        struct session a, b;
+        static uint8_t large[200000];
+        open_session(&a, true);
+        open_session(&b, false);
+        CHECK_EQUAL(b.id, 1); /* free again */
+        void *p = rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 4096);
+        CHECK_EQUAL(fastrpc_mmap(a.domain, rpcmem_to_fd(p), p, 0, 4096, FASTRPC_MAP_FD), AEE_SUCCESS);
+        CHECK_EQUAL(calc_inout(a.h, CALC_SCALE, large, sizeof large, large, sizeof large), AEE_SUCCESS);
+        if (i % 4 == 0) {
+            CHECK_EQUAL(calc_call(b.h, CALC_ABORT), DSP(AEE_EBADSTATE));
+        }
+        CHECK_EQUAL(remote_handle64_close(a.h), AEE_SUCCESS);
+        CHECK_EQUAL(remote_handle64_close(b.h), AEE_SUCCESS);
+        rpcmem_free(p);
+        fds = i == 2 ? count_entries("/proc/self/fd") : fds;
+    }
+    for (int i = 0; i < 20000 && count_entries("/proc/self/task") > 3; i++) { /* ".", ".." and this thread */
+        usleep(1000);
+    }
+    CHECK_EQUAL(count_entries("/proc/self/task"), 3);
+    CHECK_EQUAL(count_entries("/proc/self/fd"), fds);
+    CHECK(wait(NULL) < 0); /* no child, living or dead */
+}
+
+/* After fork() the sessions are the parent's; the child may have some of its own. */
+static void forks(void) {
+    remote_handle64 h = calc_open(URI);
+    CHECK_EQUAL(calc_count(h), 1);
+    pid_t child = fork();
+    if (!child) {
+        CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_EINVHANDLE);
+        remote_handle64 own = calc_open(URI);
+        CHECK_EQUAL(calc_count(own), 1);
+        CHECK_EQUAL(remote_handle64_close(own), AEE_SUCCESS);
+        own = calc_open(URI);
+        exit(0);
+    }
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK_EQUAL(calc_count(h), 2);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+/* Until the test kills this program. */
+static void waits(void) {
+    struct session a, b;
+    open_session(&a, true);
+    open_session(&b, false);
+    void *p = rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 4096);
+    CHECK_EQUAL(fastrpc_mmap(a.domain, rpcmem_to_fd(p), p, 0, 4096, FASTRPC_MAP_FD), AEE_SUCCESS);
+    printf("ready\n");
+    fflush(stdout);
+    calc_call(a.h, CALC_HANG);
+}
+
+static void print_attributes(void) {
+    for (uint32_t id = DOMAIN_SUPPORT; id <= HMX_SUPPORT_SPATIAL; id++) {
+        struct remote_dsp_capability c = {.domain = CDSP_DOMAIN_ID, .attribute_ID = id};
+        CHECK_EQUAL(remote_handle_control(DSPRPC_GET_DSP_INFO, &c, sizeof c), AEE_SUCCESS);
+        printf("%x ", c.capability);
+    }
+    fastrpc_domain domains[8];
+    system_req_payload q = {.id = FASTRPC_GET_DOMAINS};
+    q.sys.flags = DOMAINS_LIST_FLAGS_SET_TYPE(0, FASTRPC_NSP);
+    CHECK_EQUAL(remote_system_request(&q), AEE_SUCCESS);
+    q.sys.domains = domains;
+    q.sys.max_domains = 8;
+    CHECK_EQUAL(remote_system_request(&q), AEE_SUCCESS);
+    for (int i = 0; i < q.sys.num_domains; i++) {
+        printf("%s=%d/%d/%d ", domains[i].name, domains[i].id, domains[i].instance_id, domains[i].status);
+    }
+    printf("\n");
+}
+
+/* A session on the second NPU. */
+static void second_npu(void) {
+    remote_handle64 a = calc_open(URI), b = calc_open(CALC_URI CDSP1_DOMAIN);
+    struct remote_rpc_get_domain d = {0};
+    CHECK_EQUAL(remote_handle64_control(b, DSPRPC_GET_DOMAIN, &d, sizeof d), AEE_SUCCESS);
+    CHECK_EQUAL(d.domain, CDSP1_DOMAIN_ID);
+    CHECK_EQUAL(calc_count(a), 1);
+    CHECK_EQUAL(calc_count(b), 1);
+    CHECK_EQUAL(remote_handle64_close(a), AEE_SUCCESS);
+    CHECK_EQUAL(remote_handle64_close(b), AEE_SUCCESS);
+}
+
+int main(int argc, char **argv) {
+    static const struct test_case cases[] = {
+        {"two_sessions", two_sessions}, {"four_sessions", four_sessions}, {"own_globals", own_globals},
+        {"parallel", parallel}, {"crash", crash}, {"aborts", aborts}, {"exits", exits}, {"crash_of_one", crash_of_one},
+        {"killed", killed}, {"session_close", session_close}, {"notifications", notifications}, {"no_leaks", no_leaks},
+        {"forks", forks}, {"waits", waits}, {"attributes", print_attributes}, {"second_npu", second_npu}, {NULL, NULL},
+    };
+    return run_case(cases, argc, argv);
+}

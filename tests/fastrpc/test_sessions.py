@@ -1,0 +1,112 @@
+"""Sessions of the stand-in: several at once, crashes and hangs of DSP code, and what is left when they end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hexnpu.emulator_build import emulator_folder
+from tests.fastrpc.programs import dsp_library, host_program, run_host
+
+CASES = ("own_globals", "parallel", "killed", "session_close", "notifications", "no_leaks", "forks")
+
+
+def run(case: str, flavour: str = "release", **environment: str) -> subprocess.CompletedProcess[str]:
+    return run_host(
+        "session_cases", case, flavour=flavour, libraries=[dsp_library("calc_skel")], environment=environment
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_session(case: str) -> None:
+    result = run(case)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("flavour", ("release", "tsan"))
+@pytest.mark.parametrize("case", ("two_sessions", "four_sessions", "killed", "crash"))
+def test_several_sessions_and_threads(case: str, flavour: str) -> None:
+    result = run(case, flavour)
+    assert result.returncode == 0, result.stderr
+    assert "ThreadSanitizer" not in result.stderr
+
+
+@pytest.mark.parametrize("case", ("two_sessions", "crash", "no_leaks"))
+def test_the_library_under_asan(case: str) -> None:
+    result = run(case, "asan", ASAN_OPTIONS="detect_leaks=0")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("case", "how"),
+    [
+        ("crash", "was killed by signal 11 (SIGSEGV) in method 12"),
+        ("aborts", "was killed by signal 6 (SIGABRT) in method 13"),
+        ("exits", "ended with status 3 in method 14"),
+        ("crash_of_one", "was killed by signal 11 (SIGSEGV) in method 12"),
+    ],
+)
+def test_a_fault_is_an_error_code_and_a_line(case: str, how: str) -> None:
+    result = run(case)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if "fastrpc" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"fastrpc error: session 0 of cdsp {how} of libcalc_skel.so")
+
+
+def test_attributes_are_what_the_environment_says() -> None:
+    default = run("attributes").stdout
+    assert default == "1 1 0 4 800000 1 79 1 1 cdsp=3/0/1 \n"
+    other = run("attributes", HEXNPU_EMU_ARCH="81", HEXNPU_EMU_HVX="6", HEXNPU_EMU_HMX="0", HEXNPU_EMU_VTCM="4",
+                HEXNPU_EMU_NPUS="2").stdout  # fmt: skip
+    assert other == "1 1 0 6 400000 1 81 0 0 cdsp=3/0/1 cdsp1=4/1/1 \n"
+
+
+def test_a_second_npu() -> None:
+    assert run("second_npu").returncode != 0
+    result = run("second_npu", HEXNPU_EMU_NPUS="2")
+    assert result.returncode == 0, result.stderr
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process lives: one that only waits to be buried, by whoever inherited it, does not."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return not re.search(r"^State:\s+[ZX]", status, re.MULTILINE)
+
+
+@pytest.mark.parametrize("how", (signal.SIGKILL, signal.SIGTERM))
+def test_a_client_that_dies_leaves_nothing(how: signal.Signals) -> None:
+    variables = {"LD_LIBRARY_PATH": str(emulator_folder()), "ADSP_LIBRARY_PATH": str(dsp_library("calc_skel").parent)}
+    command = [host_program("session_cases"), "waits"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | variables) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        domains = _children(process.pid)
+        assert len(domains) == 2
+        process.send_signal(how)
+        process.wait(20)
+    deadline = time.monotonic() + 20
+    while any(map(_runs, domains)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(_runs, domains))
