@@ -33,6 +33,7 @@ COMMANDS = {
     "smoke": ("hexnpu.cli.smoke", "smoke"),
     "doctor": ("hexnpu.cli.doctor", "doctor"),
     "devices": ("hexnpu.cli.devices", "devices"),
+    "emu-cc": ("hexnpu.cli.emu_cc", "emu_cc"),
 }
 
 
@@ -62,6 +63,8 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     try:
+        if command == "emu-cc":  # a compiler's arguments are no business of typer's
+            sys.exit(importlib.import_module("hexnpu.emucc.command").run(arguments[1:]))
         sys.exit(build_app(command)(args=arguments or ["--help"], prog_name="hexnpu", standalone_mode=False))
     except CommandLineError as error:
         usage = f"hexnpu {command} --help" if command else "hexnpu --help"

@@ -1,0 +1,91 @@
+"""A folder in the shape of the Hexagon SDK, so that CMake trees written for the SDK build for the emulator.
+
+What such trees ask for: the functions of build/cmake/hexagon_fun.cmake, headers under incs/, the compilers under
+tools/Tools/bin. The folder holds small files of our own and links to the emulator's headers. It is named by a hash of
+its contents, and appears by a rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from hexnpu.cache import cache_dir
+from hexnpu.errors import BuildError
+from hexnpu.native import kernels_dir
+
+_CMAKE = Path(__file__).resolve().parent / "cmake"
+_HEADER_FOLDERS = ("incs", "incs/stddef", "ipc/fastrpc/incs", "ipc/fastrpc/rpcmem/inc", "rtos/qurt", "utils/examples")
+_TOOLS = "tools/Tools/bin"
+
+
+def sdk_root() -> Path:
+    """The folder, made if it is not in the cache yet."""
+    files, links = _files(), _links()
+    digest = hashlib.sha256(repr((sorted(files.items()), sorted(links.items()))).encode()).hexdigest()[:20]
+    root = cache_dir() / "sdk" / digest
+    if root.is_dir():
+        return root
+    try:
+        root.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root.parent, prefix=".sdk-") as scratch:
+            made = Path(scratch) / "sdk"
+            _make(made, files, links)
+            try:
+                made.rename(root)
+            except OSError:
+                if not root.is_dir():  # another process was faster
+                    raise
+    except OSError as error:
+        raise BuildError(f"cannot make the SDK folder {root}: {error.strerror}; set HEXNPU_CACHE") from None
+    return root
+
+
+def _make(root: Path, files: dict[str, tuple[str, bool]], links: dict[str, str]) -> None:
+    for name, (text, executable) in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if executable:
+            path.chmod(0o755)
+    for name, target in links.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+
+
+def _files() -> dict[str, tuple[str, bool]]:
+    """Name -> text, and whether it is a program."""
+    python = shlex.quote(sys.executable)
+    package = shlex.quote(str(Path(__file__).resolve().parents[2]))
+    # A checkout is found whatever Python's path is; an installed package is found anyway.
+    environment = "" if "site-packages" in package else f"PYTHONPATH={package}${{PYTHONPATH:+:$PYTHONPATH}} "
+
+    def script(command: str) -> tuple[str, bool]:
+        return f'#!/bin/sh\n{environment}exec {python} {command} "$@"\n', True
+
+    files = {
+        f"{_TOOLS}/hexagon-clang": script("-m hexnpu.emucc"),
+        f"{_TOOLS}/hexagon-clang++": script("-m hexnpu.emucc c++"),
+        f"{_TOOLS}/hexagon-ar": script("-m ziglang ar"),
+        f"{_TOOLS}/hexagon-ranlib": script("-m ziglang ranlib"),
+        "bin/hexnpu": script("-m hexnpu"),
+        "hexagon_sdk.json": ('{"root": {"tools": {"info": [{"path": "tools"}]}}}\n', False),
+    }
+    for source in sorted(_CMAKE.glob("*.cmake")):
+        folder = "" if source.name == "hexnpu-emu.cmake" else "build/cmake/"
+        files[folder + source.name] = (source.read_text(), False)
+    return files
+
+
+def _links() -> dict[str, str]:
+    """Name -> the header or IDL file that it links to."""
+    sdk = kernels_dir() / "platform/hexagon/sdk"
+    emu = kernels_dir() / "platform/emu"
+    headers = {h.name: str(h) for h in sorted(sdk.iterdir()) if h.suffix in (".h", ".idl")}
+    links = {f"{folder}/{name}": target for folder in _HEADER_FOLDERS for name, target in headers.items()}
+    links[f"{_TOOLS}/../include/hexagon_types.h".replace("bin/../", "")] = str(emu / "hexagon_types.h")
+    return links
