@@ -32,7 +32,13 @@ def pd_sources() -> list[Path]:
     """The C files of htp-pd: the emulator's platform, the queue's DSP side and the protection domain itself."""
     of_client = {"queue-client", "queue-multi"}
     queue = _sources(f"{FASTRPC}/queue", lambda stem: stem not in of_client)
-    return [*_sources("platform/emu"), *_sources("platform/emu/hvx"), *_sources(FASTRPC), *_sources(f"{FASTRPC}/pd"), *queue]
+    return [
+        *_sources("platform/emu"),
+        *_sources("platform/emu/hvx"),
+        *_sources(FASTRPC),
+        *_sources(f"{FASTRPC}/pd"),
+        *queue,
+    ]
 
 
 def client_library(flavour: str = "release") -> Path:

@@ -14,17 +14,18 @@ from hexnpu.cache import cache_dir
 from hexnpu.emulator_build import emulator_folder
 from hexnpu.native import Target, compile_program, kernels_dir
 
-HERE = Path(__file__).parent
-SDK = kernels_dir() / "platform/hexagon/sdk"
+HERE = Path(__file__).resolve().parent
 
 
 @functools.cache
 def dsp_library(source: str, *flags: str, name: str | None = None) -> Path:
     """lib<source>.so in a folder of its own, by `hexnpu emu-cc`."""
     path = HERE / f"{source}.c"
-    headers = sorted(HERE.glob("*.h"))
-    compiler = sorted((Path(__file__).parents[2] / "hexnpu/emucc").glob("*.py"))
-    digest = hashlib.sha256(b"".join(f.read_bytes() for f in (path, *headers, *compiler)) + repr((flags, name)).encode())
+    headers = sorted([*HERE.glob("*.h"), *(kernels_dir() / "platform").rglob("*.h")])
+    compiler = sorted((HERE.parents[1] / "hexnpu/emucc").glob("*.py"))
+    digest = hashlib.sha256(repr((flags, name)).encode())
+    for part in (path, *headers, *compiler):
+        digest.update(part.read_bytes())
     folder = cache_dir() / "tests" / f"{source}-{digest.hexdigest()[:16]}"
     library = folder / (name or f"lib{source}.so")
     if not library.exists():

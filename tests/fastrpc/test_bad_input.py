@@ -109,7 +109,9 @@ def test_the_path_list_is_searched_in_order(tmp_path: Path) -> None:
     paths = {"ADSP_LIBRARY_PATH": f"{tmp_path};{tmp_path}/none;{library.parent}"}
     result = run_host("calc_cases", "sum", environment=paths)
     assert result.returncode == 0, result.stderr
-    result = run_host("calc_cases", "sum", environment={"ADSP_LIBRARY_PATH": "", "DSP_LIBRARY_PATH": str(library.parent)})
+    result = run_host(
+        "calc_cases", "sum", environment={"ADSP_LIBRARY_PATH": "", "DSP_LIBRARY_PATH": str(library.parent)}
+    )
     assert result.returncode == 0, result.stderr
 
 

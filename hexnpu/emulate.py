@@ -1,0 +1,130 @@
+"""Runs a host program with the FastRPC stand-in in its loader path, and counts what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexnpu.emulator_build import emulator_folder
+from hexnpu.errors import UsageError
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes as a shell has them
+_COUNTERS = struct.Struct("<5Q")  # struct fr_counters of platform/fastrpc/shared.h
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the emulated device has."""
+
+    arch: int = 79
+    hvx: int = 4
+    hmx: int = 1
+    vtcm_mib: int = 8
+    npus: int = 1
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "HEXNPU_EMU_ARCH": str(self.arch),
+            "HEXNPU_EMU_HVX": str(self.hvx),
+            "HEXNPU_EMU_HMX": str(self.hmx),
+            "HEXNPU_EMU_VTCM": str(self.vtcm_mib),
+            "HEXNPU_EMU_NPUS": str(self.npus),
+        }
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Of all processes of a run."""
+
+    sessions: int = 0
+    calls: int = 0
+    packets: int = 0
+    bytes_mapped: int = 0
+    faults: int = 0
+
+    def __str__(self) -> str:
+        counts = [(self.sessions, "session"), (self.calls, "call"), (self.packets, "queue packet")]
+        texts = [_count(n, name) for n, name in counts]
+        return ", ".join([*texts, f"{_size(self.bytes_mapped)} mapped", _count(self.faults, "fault")])
+
+
+def _count(n: int, name: str) -> str:
+    return f"{n:,} {name}{'' if n == 1 else 's'}"
+
+
+def _size(n: int) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= factor:
+            return f"{n / factor:.1f} {unit}"
+    return f"{n} B"
+
+
+def loader_environment(machine: Machine, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The variables that make a program meet the stand-in. Builds it where it has to be: raises BuildError."""
+    rest = inherited.get("LD_LIBRARY_PATH")
+    path = str(emulator_folder())
+    return machine.environment() | {"LD_LIBRARY_PATH": f"{path}:{rest}" if rest else path}
+
+
+def run_emulated(command: Sequence[str], machine: Machine) -> tuple[int, Counters]:
+    """Runs `command` with our own streams; its exit code (128 + n where signal n ended it) and what it did.
+
+    Signals that reach us reach it. Raises UsageError where there is no such program.
+    """
+    program = shutil.which(command[0])
+    if not program:
+        found = Path(command[0]).exists()
+        raise ProgramError(
+            f"{command[0]} is not executable: chmod +x it" if found
+            else f"there is no program {command[0]}: give its path, or put its folder into PATH",
+            NOT_EXECUTABLE if found else NOT_FOUND,
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="hexnpu-emulate-") as folder:
+        summary = Path(folder) / "summary"
+        summary.write_bytes(bytes(mmap.PAGESIZE))
+        variables = loader_environment(machine, os.environ) | {"HEXNPU_EMU_SUMMARY": str(summary)}
+        try:
+            process = subprocess.Popen([program, *command[1:]], env=os.environ | variables)
+        except OSError as error:
+            raise ProgramError(f"cannot run {program}: {error.strerror}", NOT_EXECUTABLE) from None
+        with _forward_signals(process):
+            code = process.wait()
+        return 128 - code if code < 0 else code, read_counters(summary)
+
+
+class ProgramError(UsageError):
+    """The program to run cannot be run."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+def read_counters(summary: Path) -> Counters:
+    return Counters(*_COUNTERS.unpack_from(summary.read_bytes()))
+
+
+@contextlib.contextmanager
+def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ctrl-C reaches the program by the terminal, so it is left to it; what is sent to us alone is passed on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in _FORWARDED}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
