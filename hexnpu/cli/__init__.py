@@ -33,6 +33,7 @@ COMMANDS = {
     "smoke": ("hexnpu.cli.smoke", "smoke"),
     "doctor": ("hexnpu.cli.doctor", "doctor"),
     "devices": ("hexnpu.cli.devices", "devices"),
+    "emulate": ("hexnpu.cli.emulate", "emulate"),
     "emu-cc": ("hexnpu.cli.emu_cc", "emu_cc"),
 }
 
