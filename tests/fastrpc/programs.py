@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hexnpu.cache import cache_dir
-from hexnpu.emulator_build import emulator_folder
+from hexnpu.emulator_build import FASTRPC, PROGRAM, client_sources, emulator_folder
 from hexnpu.native import Target, compile_program, kernels_dir
 
 HERE = Path(__file__).resolve().parent
@@ -39,7 +39,14 @@ def dsp_library(source: str, *flags: str, name: str | None = None) -> Path:
 
 @functools.cache
 def host_program(name: str, flavour: str = "release") -> Path:
-    """A host program with the public headers only, linked against the stand-in by its soname."""
+    """A host program with the public headers only, linked against the stand-in by its soname.
+
+    The tsan flavour has the stand-in's sources in the program: there must be one ThreadSanitizer, and zig gives each
+    library its own.
+    """
+    if flavour == "tsan":
+        include = [f"-I{HERE}", f"-I{kernels_dir() / FASTRPC}"]
+        return compile_program(name, [HERE / f"{name}.c", *client_sources()], Target(flavour, plain=True), include)
     link = [f"-L{emulator_folder(flavour, 'release')}", "-lcdsprpc"]
     return compile_program(name, [HERE / f"{name}.c"], Target(flavour, plain=True), [f"-I{HERE}"], link)
 
@@ -53,9 +60,10 @@ def run_host(
     timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a host program with the stand-in first in the loader's path."""
-    folder = emulator_folder(flavour, "release")
+    folder = emulator_folder("release" if flavour == "tsan" else flavour, "release")
     variables = {
         "LD_LIBRARY_PATH": str(folder),
+        "HEXNPU_EMU_PD": str(folder / PROGRAM),
         "ADSP_LIBRARY_PATH": ";".join(str(library.parent) for library in libraries),
         **(environment or {}),
     }
