@@ -17,7 +17,8 @@ QUEUE = [FASTRPC / "queue" / f"{part}.c" for part in PARTS]
 FLAVOURS = ("release", "asan", "tsan")
 CASES = (
     "messages", "peek", "full", "stuck", "bad_parameters", "closed_handle", "reopened", "many_queues", "buffers",
-    "references", "time_outs", "wake_ups", "callbacks", "closing", "death", "early_wakeup", "damage",
+    "references", "time_outs", "wake_ups", "callbacks", "close_in_between", "closing", "death",
+    "early_wakeup", "damage",
 )  # fmt: skip
 
 

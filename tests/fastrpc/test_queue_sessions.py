@@ -85,7 +85,7 @@ def test_a_client_that_dies_leaves_nothing() -> None:
         "ADSP_LIBRARY_PATH": str(dsp_library("queue_echo_skel").parent),
     }
     shared_memory = set(Path("/dev/shm").iterdir())
-    command = [host_program("queue_host"), "client_that_dies"]
+    command = [str(host_program("queue_host")), "client_that_dies"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as client:
         assert client.stdout and client.stdout.readline() == b"ready\n"
         (domain,) = _children(client.pid)

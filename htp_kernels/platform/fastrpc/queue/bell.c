@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #define SPIN_NS 20000u   /* about what falling asleep and waking up again costs */
+#define PATIENCE 4u      /* spins in vain, in a row */
+#define RETRY 16u
 #define WATCH_NS 100000u /* a timer may be that late, so the end of a time-out is watched, not slept through */
 
 uint64_t bell_now_ns(void) {
@@ -46,7 +48,7 @@ static bool spinning_helps(void) {
     return known > 0;
 }
 
-static bool spin(const struct bell *bell, uint32_t seen, uint64_t until_ns) {
+static bool spin_until(const struct bell *bell, uint32_t seen, uint64_t until_ns) {
     do {
         for (int i = 0; i < 32; i++) {
             if (rung(bell, seen)) {
@@ -58,6 +60,17 @@ static bool spin(const struct bell *bell, uint32_t seen, uint64_t until_ns) {
     return rung(bell, seen);
 }
 
+/* A thread that spins in vain (all processors are busy, or what it waits for takes long) soon only does it at times. */
+static bool spin(const struct bell *bell, uint32_t seen, uint64_t until_ns) {
+    static _Thread_local uint32_t n_in_vain;
+    if (!spinning_helps() || (n_in_vain >= PATIENCE && n_in_vain++ % RETRY)) {
+        return false;
+    }
+    bool heard = spin_until(bell, seen, until_ns);
+    n_in_vain = heard ? 0 : n_in_vain + 1;
+    return heard;
+}
+
 static void sleep_until(struct bell *bell, uint32_t seen, uint64_t until_ns) {
     struct timespec until = {(time_t) (until_ns / 1000000000u), (long) (until_ns % 1000000000u)};
     syscall(SYS_futex, &bell->n_rings, FUTEX_WAIT_BITSET, seen, until_ns == BELL_FOREVER ? NULL : &until, NULL,
@@ -66,8 +79,8 @@ static void sleep_until(struct bell *bell, uint32_t seen, uint64_t until_ns) {
 
 bool bell_wait(struct bell *bell, uint32_t seen, uint64_t deadline_ns) {
     uint64_t now = bell_now_ns();
-    uint64_t spin_until = deadline_ns - now < SPIN_NS || deadline_ns < now ? deadline_ns : now + SPIN_NS;
-    if (rung(bell, seen) || (spinning_helps() && spin(bell, seen, spin_until))) {
+    uint64_t spin_end = deadline_ns - now < SPIN_NS || deadline_ns < now ? deadline_ns : now + SPIN_NS;
+    if (rung(bell, seen) || spin(bell, seen, spin_end)) {
         return true;
     }
     atomic_fetch_add(&bell->n_listeners, 1);

@@ -11,7 +11,11 @@ static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct queue table[QUEUE_MAX];
 static uint32_t n_opened; /* ever, for tickets that do not come again soon */
 
-static _Thread_local const struct queue *calling_back; /* whose callback this thread is in */
+/* Whose callback this thread is in. queue_close() waits for it, so that it may call until it returns. */
+static _Thread_local struct {
+    const struct queue *queue;
+    dspqueue_t handle;
+} calling_back;
 
 static uint32_t padded(uint32_t bytes) {
     return (bytes + 63) & ~63u;
@@ -25,7 +29,8 @@ struct queue *queue_enter(dspqueue_t handle) {
     uintptr_t ticket = (uintptr_t) handle;
     struct queue *queue = &table[ticket % QUEUE_MAX];
     atomic_fetch_add(&queue->n_users, 1);
-    if (ticket && atomic_load(&queue->ticket) == ticket) {
+    bool own = calling_back.queue == queue && calling_back.handle == handle;
+    if (own || (ticket && atomic_load(&queue->ticket) == ticket)) {
         return queue;
     }
     queue_leave(queue);
@@ -83,7 +88,8 @@ static void run_callbacks(void *argument) {
     struct bell *bell = bell_of_callbacks(queue);
     dspqueue_t handle = queue_handle(queue);
     uint32_t seen = bell_rings(bell);
-    calling_back = queue;
+    calling_back.queue = queue;
+    calling_back.handle = handle;
     for (;;) {
         if (atomic_load(&queue->ticket) && end->packet_callback && has_packets(queue)) {
             end->packet_callback(handle, AEE_SUCCESS, end->context);
@@ -191,7 +197,7 @@ void queue_break(dspqueue_t handle, int error) {
 
 /* Decides that this call, of all, closes the queue. */
 static int claim_end(struct queue *queue, dspqueue_t handle, int (*may_close)(const struct queue_end *end)) {
-    if (calling_back == queue) {
+    if (calling_back.queue == queue) {
         fr_farf(FR_ERROR, "dspqueue_close: %p cannot be closed from its own callback", (void *) handle);
         return AEE_ERPC;
     }
