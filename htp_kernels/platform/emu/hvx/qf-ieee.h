@@ -43,18 +43,20 @@ HVX_INLINE hvx_i32 hvx_qf_encode(struct hvx_qf_format f, hvx_i32 bits) {
     return hvx_pick_w(magnitude > inf, (hvx_i32){0} + hvx_qf_nan(f), hvx_qf_negate(f, v, sign));
 }
 
-// Lanes of format f to floats. A raw qf32 lane from 2^128 on becomes infinity, one below 2^-126 a subnormal.
+// Lanes of format f to floats. A raw qf32 lane from 2^128 on becomes infinity, one below 2^-126 a subnormal. Zeros are
+// told apart: the processor is slow with numbers that become subnormal, and there are many zeros.
 HVX_INLINE hvx_f32 hvx_qf_decode(struct hvx_qf_format f, hvx_i32 v) {
     const int last = (1 << f.exponent_bits) - 1;
     hvx_i32 n = hvx_qf_n(f, v), e = hvx_qf_e(f, v);
     const int unit = last / 2 + f.fraction_bits; // n counts 2^(e - unit)
     hvx_i32 low = (hvx_i32){0} - 100, nan = v == hvx_qf_nan(f);
-    hvx_f32 x = __builtin_convertvector(n, hvx_f32) * hvx_pow2_f(__builtin_elementwise_max(e - unit, low));
+    hvx_i32 zero = (v == 0) | (v == -(1 << f.exponent_bits));
+    hvx_i32 sig = (hvx_i32) __builtin_convertvector(n, hvx_f32) & ~(zero & 0x7fffffff);
+    hvx_f32 x = (hvx_f32) sig * hvx_pow2_f(__builtin_elementwise_max(e - unit, low));
     x = x * hvx_pow2_f(__builtin_elementwise_min(e - unit - low, (hvx_i32){0}));
     if (f.exponent_bits == 5) {
-        hvx_i32 inf = (e == last) & ((n == 2047) | (n == -2047)), zero = (e == 0) & ((n == 1) | (n == -1));
-        hvx_i32 sign = v & (int) 0x80000000;
-        x = (hvx_f32) hvx_pick_w(inf, sign | 0x7f800000, hvx_pick_w(zero, sign, (hvx_i32) x));
+        hvx_i32 inf = (e == last) & ((n == 2047) | (n == -2047)), sign = v & (int) 0x80000000;
+        x = (hvx_f32) hvx_pick_w(inf, sign | 0x7f800000, (hvx_i32) x);
     }
     return (hvx_f32) hvx_pick_w(nan, (hvx_i32){0} + 0x7fc00000, (hvx_i32) x);
 }

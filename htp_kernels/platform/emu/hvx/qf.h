@@ -23,32 +23,24 @@ struct hvx_qf_format {
 #define HVX_QF32 ((struct hvx_qf_format){8, 23})
 #define HVX_QF16 ((struct hvx_qf_format){5, 10})
 
-// What a model computes at a time: a whole vector of words, or half a one where it needs doubles, of which a whole
-// vector's worth would not fit the host's registers.
-#if __HVX_ARCH__ >= 79
-typedef hvx_i32 hvx_qf_words;
-#else
-typedef int32_t hvx_qf_words __attribute__((vector_size(64), may_alias));
-#endif
-
-typedef hvx_qf_words (*hvx_qf_op)(struct hvx_qf_format, hvx_qf_words, hvx_qf_words);
-typedef hvx_qf_words (*hvx_qf_product_op)(struct hvx_qf_format, struct hvx_qf_format, hvx_qf_words, hvx_qf_words);
+typedef hvx_i32 (*hvx_qf_op)(struct hvx_qf_format, hvx_i32, hvx_i32);
+typedef hvx_i32 (*hvx_qf_product_op)(struct hvx_qf_format, struct hvx_qf_format, hvx_i32, hvx_i32);
 
 // n of each lane: the significand with its implied bit. qf16 lanes come sign-extended to words.
-HVX_INLINE hvx_qf_words hvx_qf_n(struct hvx_qf_format f, hvx_qf_words v) {
+HVX_INLINE hvx_i32 hvx_qf_n(struct hvx_qf_format f, hvx_i32 v) {
     return (v >> (f.exponent_bits - 1)) | 1;
 }
 
-HVX_INLINE hvx_qf_words hvx_qf_e(struct hvx_qf_format f, hvx_qf_words v) {
+HVX_INLINE hvx_i32 hvx_qf_e(struct hvx_qf_format f, hvx_i32 v) {
     return v & ((1 << f.exponent_bits) - 1);
 }
 
-HVX_INLINE hvx_qf_words hvx_qf_pack(struct hvx_qf_format f, hvx_qf_words n, hvx_qf_words e) {
+HVX_INLINE hvx_i32 hvx_qf_pack(struct hvx_qf_format f, hvx_i32 n, hvx_i32 e) {
     return (n >> 1) * (1 << f.exponent_bits) + e;
 }
 
 // The one's complement of m where `mask` is all ones.
-HVX_INLINE hvx_qf_words hvx_qf_negate(struct hvx_qf_format f, hvx_qf_words v, hvx_qf_words mask) {
+HVX_INLINE hvx_i32 hvx_qf_negate(struct hvx_qf_format f, hvx_i32 v, hvx_i32 mask) {
     return v ^ (mask & -(1 << f.exponent_bits));
 }
 
