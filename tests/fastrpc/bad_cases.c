@@ -65,7 +65,8 @@ static void session_limit(void) {
         struct remote_rpc_reserve_new_session r = {.domain_name = cdsp, .domain_name_len = 4};
         r.session_name = session;
         r.session_name_len = 1;
-        CHECK_EQUAL(remote_session_control(FASTRPC_RESERVE_NEW_SESSION, &r, sizeof r), i < 4 ? AEE_SUCCESS : AEE_ENOSESSION);
+        CHECK_EQUAL(remote_session_control(FASTRPC_RESERVE_NEW_SESSION, &r, sizeof r),
+                    i < 4 ? AEE_SUCCESS : AEE_ENOSESSION);
     }
 }
 
@@ -232,15 +233,17 @@ static void no_program(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        CASE(unknown_domain), CASE(absent_domain), CASE(absent_npu), CASE(no_domain), CASE(no_such_session),
-        CASE(bad_uri), CASE(null_uri), CASE(null_handle), CASE(no_library), CASE(bad_library), CASE(no_symbol),
-        CASE(session_limit), CASE(unknown_name), CASE(short_uri), CASE(wrong_size), CASE(unknown_request),
-        CASE(late_unsigned), CASE(nothing_to_kill), CASE(closed_handle), CASE(closed_twice), CASE(invented_handle),
-        CASE(no_arguments), CASE(null_buffer), CASE(double_free), CASE(free_unknown), CASE(free_inside),
-        CASE(fd_of_unknown), CASE(alloc_none), CASE(alloc_negative), CASE(map_flags), CASE(map_offset),
-        CASE(map_domain), CASE(map_no_file), CASE(map_beyond), CASE(map_twice), CASE(unmap_unmapped),
-        CASE(unmap_no_session), CASE(unmapped_buffer), CASE(attribute), CASE(latency), CASE(system_request),
-        CASE(register_nothing), CASE(no_program), {NULL, NULL},
+        CASE(unknown_domain),   CASE(absent_domain),    CASE(absent_npu),    CASE(no_domain),
+        CASE(no_such_session),  CASE(bad_uri),          CASE(null_uri),      CASE(null_handle),
+        CASE(no_library),       CASE(bad_library),      CASE(no_symbol),     CASE(session_limit),
+        CASE(unknown_name),     CASE(short_uri),        CASE(wrong_size),    CASE(unknown_request),
+        CASE(late_unsigned),    CASE(nothing_to_kill),  CASE(closed_handle), CASE(closed_twice),
+        CASE(invented_handle),  CASE(no_arguments),     CASE(null_buffer),   CASE(double_free),
+        CASE(free_unknown),     CASE(free_inside),      CASE(fd_of_unknown), CASE(alloc_none),
+        CASE(alloc_negative),   CASE(map_flags),        CASE(map_offset),    CASE(map_domain),
+        CASE(map_no_file),      CASE(map_beyond),       CASE(map_twice),     CASE(unmap_unmapped),
+        CASE(unmap_no_session), CASE(unmapped_buffer),  CASE(attribute),     CASE(latency),
+        CASE(system_request),   CASE(register_nothing), CASE(no_program),    {NULL, NULL},
     };
     return run_case(cases, argc, argv);
 }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "HAP_farf.h"
 #include "calc_host.h"
 
 #define URI CALC_URI CDSP_DOMAIN
@@ -270,16 +271,32 @@ static void async(void) {
 
 static void farf(void) {
     remote_handle64 h = calc_open(URI);
+    FARF(ALWAYS, "the host says %d", 43);
+    FARF(RUNTIME_HIGH, "nobody asked");
     CHECK_EQUAL(calc_call(h, CALC_FARF), AEE_SUCCESS);
     CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
 }
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"empty", empty}, {"sum", sum}, {"sizes", sizes}, {"by_reference", by_reference}, {"registered", registered},
-        {"low", low}, {"handle_arguments", handle_arguments}, {"two_handles", two_handles}, {"old_kind", old_kind},
-        {"module_error", module_error}, {"mapped", mapped}, {"old_maps", old_maps}, {"full", full}, {"large", large},
-        {"leaks", leaks}, {"async", async}, {"farf", farf}, {NULL, NULL},
+        {"empty", empty},
+        {"sum", sum},
+        {"sizes", sizes},
+        {"by_reference", by_reference},
+        {"registered", registered},
+        {"low", low},
+        {"handle_arguments", handle_arguments},
+        {"two_handles", two_handles},
+        {"old_kind", old_kind},
+        {"module_error", module_error},
+        {"mapped", mapped},
+        {"old_maps", old_maps},
+        {"full", full},
+        {"large", large},
+        {"leaks", leaks},
+        {"async", async},
+        {"farf", farf},
+        {NULL, NULL},
     };
     return run_case(cases, argc, argv);
 }

@@ -84,9 +84,7 @@ static int meet(const remote_arg *a) {
 
 int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
     switch (REMOTE_SCALARS_METHOD(sc)) {
-    case CALC_OPEN:
-        a[2].h64 = 0x1000 + opened++;
-        return strstr(a[1].buf.pv, "refuse") ? AEE_EFAILED : 0;
+    case CALC_OPEN: a[2].h64 = 0x1000 + opened++; return strstr(a[1].buf.pv, "refuse") ? AEE_EFAILED : 0;
     case CALC_CLOSE: return 0;
     case CALC_EMPTY: return 0;
     case CALC_SUM: return sum(a);

@@ -131,4 +131,6 @@ def test_log_lines_of_both_ends_go_to_the_file(tmp_path: Path) -> None:
         assert result.stderr == ""
     text = log.read_text()
     assert "the calculator says 42" in text
+    assert "the host says 43" in text
+    assert "nobody asked" not in text
     assert "is no rpcmem buffer" in text

@@ -36,7 +36,7 @@ struct fr_arg {
 struct fr_slot {
     _Atomic uint32_t state; /* enum fr_state, a futex word */
     _Atomic uint32_t client_sleeps, worker_sleeps;
-    uint32_t kind; /* enum fr_kind */
+    uint32_t kind;   /* enum fr_kind */
     uint32_t module; /* the domain's number of an opened library: FR_CALL and FR_CLOSE take it, FR_OPEN gives it */
     uint32_t scalars;
     int32_t result;

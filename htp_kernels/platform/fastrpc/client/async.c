@@ -91,8 +91,10 @@ static int begin(struct job *job, fastrpc_async_jobid *id) {
 FR_EXPORT int remote_handle64_invoke_async(remote_handle64 h, fastrpc_async_descriptor_t *desc, uint32_t dwScalars,
                                            remote_arg *pra) {
     uint32_t n = REMOTE_SCALARS_LENGTH(dwScalars);
-    if (!desc || (!pra && n) || desc->type > FASTRPC_ASYNC_POLL || (desc->type == FASTRPC_ASYNC_CALLBACK && !desc->cb.fn)) {
-        return fail(AEE_EBADPARM, __func__, "the descriptor at %p, or %u arguments at %p", (void *) desc, n, (void *) pra);
+    if (!desc || (!pra && n) || desc->type > FASTRPC_ASYNC_POLL ||
+        (desc->type == FASTRPC_ASYNC_CALLBACK && !desc->cb.fn)) {
+        return fail(AEE_EBADPARM, __func__, "the descriptor at %p, or %u arguments at %p", (void *) desc, n,
+                    (void *) pra);
     }
     pthread_once(&once, start);
     struct job *job = calloc(1, sizeof *job);

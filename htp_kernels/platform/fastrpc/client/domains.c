@@ -60,8 +60,8 @@ bool domain_exists(int effective) {
 
 int domain_check(int effective, const char *who) {
     if (effective < 0 || effective >= N_EFFECTIVE) {
-        fail(AEE_EBADPARM, who, "%d is no domain: use an id of this machine's NPUs, or what FASTRPC_RESERVE_NEW_SESSION gave",
-             effective);
+        fail(AEE_EBADPARM, who,
+             "%d is no domain: use an id of this machine's NPUs, or what FASTRPC_RESERVE_NEW_SESSION gave", effective);
         return -1;
     }
     return effective;
@@ -104,11 +104,13 @@ static int dsp_info(struct remote_dsp_capability *cap, const char *who) {
         return AEE_EBADPARM;
     }
     if (!attribute((int) cap->domain, cap->attribute_ID, &cap->capability)) {
-        return fail(AEE_EBADPARM, who, "%u is no attribute of a DSP: see enum remote_dsp_attributes", cap->attribute_ID);
+        return fail(AEE_EBADPARM, who, "%u is no attribute of a DSP: see enum remote_dsp_attributes",
+                    cap->attribute_ID);
     }
     if (cap->attribute_ID != DOMAIN_SUPPORT && !domain_exists((int) cap->domain)) {
-        return fail(AEE_ECONNREFUSED, who, "domain %u is not on this machine, which has %d NPU(s) from domain %d: see --npus",
-                    cap->domain, npus(), FIRST_NPU);
+        return fail(AEE_ECONNREFUSED, who,
+                    "domain %u is not on this machine, which has %d NPU(s) from domain %d: see --npus", cap->domain,
+                    npus(), FIRST_NPU);
     }
     return AEE_SUCCESS;
 }
@@ -120,17 +122,18 @@ int domain_control(int effective, uint32_t request, void *data, uint32_t bytes, 
     case DSPRPC_GET_DSP_INFO: need = sizeof(struct remote_dsp_capability); break;
     case DSPRPC_CONTROL_WAKELOCK: need = sizeof(struct remote_rpc_control_wakelock); break;
     case DSPRPC_GET_DOMAIN: need = sizeof(struct remote_rpc_get_domain); break;
-    default:
-        return fail(AEE_EUNSUPPORTED, who, "request %u is not emulated: see enum handle_control_req_id", request);
+    default: return fail(AEE_EUNSUPPORTED, who, "request %u is not emulated: see enum handle_control_req_id", request);
     }
     if (!data || bytes != need) {
-        return fail(AEE_EBADPARM, who, "request %u takes a structure of %u bytes, not %u at %p", request, need, bytes, data);
+        return fail(AEE_EBADPARM, who, "request %u takes a structure of %u bytes, not %u at %p", request, need, bytes,
+                    data);
     }
     switch (request) {
     case DSPRPC_CONTROL_LATENCY: {
         const struct remote_rpc_control_latency *latency = data;
         if (latency->enable > RPC_POLL_QOS || (latency->enable == RPC_POLL_QOS && latency->latency >= 10000)) {
-            return fail(AEE_EBADPARM, who, "latency mode %u of %u us: modes are 0 to 3, polling is for less than 10000 us",
+            return fail(AEE_EBADPARM, who,
+                        "latency mode %u of %u us: modes are 0 to 3, polling is for less than 10000 us",
                         latency->enable, latency->latency);
         }
         break;

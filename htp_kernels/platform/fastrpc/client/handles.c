@@ -29,7 +29,8 @@ static struct entry *find(uint64_t handle) {
 }
 
 static int no_handle(uint64_t handle, const char *who) {
-    return fail(AEE_EINVHANDLE, who, "0x%llx is no open handle: it was closed, or never came from remote_handle64_open()",
+    return fail(AEE_EINVHANDLE, who,
+                "0x%llx is no open handle: it was closed, or never came from remote_handle64_open()",
                 (unsigned long long) handle);
 }
 

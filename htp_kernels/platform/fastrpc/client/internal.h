@@ -17,11 +17,11 @@
 
 /* ---- domains.c ---- */
 int npus(void);
-const char *domain_name(int domain);                    /* of an NPU of this machine, else NULL */
-int domain_of_name(const char *name, size_t n);         /* -1: no DSP has this name */
-bool domain_exists(int effective);                      /* an NPU of this machine, and a session it can have */
-int domain_or_default(int effective, const char *who);  /* -1 becomes the first NPU; then as domain_check() */
-int domain_check(int effective, const char *who);       /* gives the domain, or -1 after a line that says why */
+const char *domain_name(int domain);                   /* of an NPU of this machine, else NULL */
+int domain_of_name(const char *name, size_t n);        /* -1: no DSP has this name */
+bool domain_exists(int effective);                     /* an NPU of this machine, and a session it can have */
+int domain_or_default(int effective, const char *who); /* -1 becomes the first NPU; then as domain_check() */
+int domain_check(int effective, const char *who);      /* gives the domain, or -1 after a line that says why */
 int domain_control(int effective, uint32_t request, void *data, uint32_t bytes, const char *who);
 
 /* A line `who: ...`, and the code. */

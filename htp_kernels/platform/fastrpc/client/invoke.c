@@ -10,7 +10,7 @@ struct call {
     struct fr_slot *slot;
     remote_arg *args;
     uint32_t n_in, n_bufs, n_in_handles, n_out_handles;
-    uint8_t *copies;              /* where the buffers that are not shared lie */
+    uint8_t *copies; /* where the buffers that are not shared lie */
     bool by_reference[MAX_BUFFERS];
 };
 

@@ -75,8 +75,10 @@ static bool parse_file(const char *uri, struct module_uri *out) {
 int uri_parse(const char *uri, struct module_uri *out, const char *who) {
     bool is_file = !strncmp(uri, SCHEME, strlen(SCHEME));
     if (!(is_file ? parse_file(uri, out) : !strchr(uri, '/') && parse_name(uri, out))) {
-        return fail(DSP(AEE_EBADPARM), who, "%s is no module's URI: write file:///libNAME_skel.so?NAME_skel_handle_invoke&"
-                    "_modver=1.0&_dom=cdsp", uri);
+        return fail(DSP(AEE_EBADPARM), who,
+                    "%s is no module's URI: write file:///libNAME_skel.so?NAME_skel_handle_invoke&"
+                    "_modver=1.0&_dom=cdsp",
+                    uri);
     }
     return parse_domain(uri, &out->domain, who);
 }
@@ -122,6 +124,8 @@ int library_find(const char *file, char path[FR_PATH_BYTES], const char *who) {
     if (search(path, ".", file)) {
         return AEE_SUCCESS;
     }
-    return fail(DSP(AEE_EUNABLETOLOAD), who, "no DSP library %s in %sor the current folder: add its folder to "
-                "ADSP_LIBRARY_PATH", file, searched);
+    return fail(DSP(AEE_EUNABLETOLOAD), who,
+                "no DSP library %s in %sor the current folder: add its folder to "
+                "ADSP_LIBRARY_PATH",
+                file, searched);
 }

@@ -33,11 +33,12 @@ static int check(int fd, uint64_t bytes, const char *who) {
         return fail(AEE_EBADPARM, who, "a buffer of no bytes (file descriptor %d)", fd);
     }
     if (fd < 0 || fstat(fd, &info)) {
-        return fail(fd < 0 ? AEE_EBADPARM : AEE_EFAILED, who, "%d is no open file descriptor: use what rpcmem_to_fd() gives", fd);
+        return fail(fd < 0 ? AEE_EBADPARM : AEE_EFAILED, who,
+                    "%d is no open file descriptor: use what rpcmem_to_fd() gives", fd);
     }
     if (S_ISREG(info.st_mode) && bytes > ((uint64_t) info.st_size + 4095) / 4096 * 4096) {
-        return fail(AEE_EFAILED, who, "%llu bytes of file descriptor %d, which has %llu", (unsigned long long) bytes, fd,
-                    (unsigned long long) info.st_size);
+        return fail(AEE_EFAILED, who, "%llu bytes of file descriptor %d, which has %llu", (unsigned long long) bytes,
+                    fd, (unsigned long long) info.st_size);
     }
     return AEE_SUCCESS;
 }
@@ -47,12 +48,15 @@ static int add(struct pd *pd, struct map *m, uint32_t flags, const char *who) {
     if (!m->region) {
         return pd_is_dead(pd) ? pd_death_code(pd, false) : fail(AEE_ENOMEMORY, who, "the session takes no more memory");
     }
-    struct fr_ctl ctl = {.kind = FR_MAP, .id = m->region, .fd = (uint32_t) m->fd, .flags = delayed(flags), .bytes = m->bytes};
+    struct fr_ctl ctl = {
+        .kind = FR_MAP, .id = m->region, .fd = (uint32_t) m->fd, .flags = delayed(flags), .bytes = m->bytes};
     int aee = pd_control(pd, &ctl, -1);
     if (aee) {
         pd_unshare(pd, m->region);
-        return fail(pd_is_dead(pd) ? AEE_ECONNRESET : AEE_EFAILED, who, "%llu bytes of file descriptor %d do not fit below 4 GiB "
-                    "of the session beside its other mappings: unmap some", (unsigned long long) m->bytes, m->fd);
+        return fail(pd_is_dead(pd) ? AEE_ECONNRESET : AEE_EFAILED, who,
+                    "%llu bytes of file descriptor %d do not fit below 4 GiB "
+                    "of the session beside its other mappings: unmap some",
+                    (unsigned long long) m->bytes, m->fd);
     }
     m->there = ctl.address;
     m->next = pd->maps;
@@ -74,7 +78,8 @@ static int map(int domain, int fd, void *address, uint64_t bytes, uint32_t flags
     struct map *m = malloc(sizeof *m);
     pthread_mutex_lock(&pd->map_lock);
     if (find(pd, fd)) {
-        aee = fail(AEE_EALREADY, who, "file descriptor %d is mapped already: unmap it before it is freed or mapped anew", fd);
+        aee = fail(AEE_EALREADY, who,
+                   "file descriptor %d is mapped already: unmap it before it is freed or mapped anew", fd);
     } else if (m) {
         *m = (struct map){.fd = fd, .address = address, .bytes = bytes};
         aee = add(pd, m, flags, who);
@@ -137,8 +142,10 @@ static int unmap(int domain, int fd, uint64_t there, const char *who) {
 FR_EXPORT int fastrpc_mmap(int domain, int fd, void *addr, int offset, size_t length, enum fastrpc_map_flags flags) {
     uint32_t bits = (uint32_t) flags;
     if (fd < 0 || offset || bits & ~LOW_16 || !known_flags(bits)) {
-        return fail(AEE_EBADPARM, __func__, "file descriptor %d, offset %d, flags 0x%x: the offset is 0, flags are one of enum "
-                    "fastrpc_map_flags that is not reserved", fd, offset, bits);
+        return fail(AEE_EBADPARM, __func__,
+                    "file descriptor %d, offset %d, flags 0x%x: the offset is 0, flags are one of enum "
+                    "fastrpc_map_flags that is not reserved",
+                    fd, offset, bits);
     }
     return map(domain, fd, addr, length, bits, NULL, __func__);
 }
@@ -153,14 +160,16 @@ FR_EXPORT int fastrpc_munmap(int domain, int fd, void *addr, size_t length) {
 
 FR_EXPORT int remote_mem_map(int domain, int fd, int flags, uint64_t virtAddr, size_t size, uint64_t *remoteVirtAddr) {
     if (fd < 0 || flags != REMOTE_MAP_MEM_STATIC || !remoteVirtAddr) {
-        return fail(AEE_EBADPARM, __func__, "file descriptor %d, flags %d, address to %p", fd, flags, (void *) remoteVirtAddr);
+        return fail(AEE_EBADPARM, __func__, "file descriptor %d, flags %d, address to %p", fd, flags,
+                    (void *) remoteVirtAddr);
     }
     return map(domain, fd, (void *) (uintptr_t) virtAddr, size, FASTRPC_MAP_STATIC, remoteVirtAddr, __func__);
 }
 
 FR_EXPORT int remote_mem_unmap(int domain, uint64_t remoteVirtAddr, size_t size) {
     (void) size;
-    return remoteVirtAddr ? unmap(domain, -1, remoteVirtAddr, __func__) : fail(AEE_EBADPARM, __func__, "the address is 0");
+    return remoteVirtAddr ? unmap(domain, -1, remoteVirtAddr, __func__)
+                          : fail(AEE_EBADPARM, __func__, "the address is 0");
 }
 
 FR_EXPORT int remote_mmap64(int fd, uint32_t flags, uint64_t vaddrin, int64_t size, uint64_t *vaddrout) {

@@ -183,7 +183,8 @@ FR_EXPORT void rpcmem_free(void *po) {
     if (whole) {
         free_buffer(b);
     } else {
-        fail(AEE_EBADPARM, __func__, "%p is no rpcmem buffer: it was freed before, or rpcmem_alloc() never gave it", po);
+        fail(AEE_EBADPARM, __func__, "%p is no rpcmem buffer: it was freed before, or rpcmem_alloc() never gave it",
+             po);
     }
 }
 
@@ -253,7 +254,8 @@ FR_EXPORT void remote_register_buf_attr2(void *buf, size_t size, int fd, int att
 }
 
 static void *register_fd(int fd, size_t size, const char *who) {
-    void *p = fd < 0 || !size ? MAP_FAILED : mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        fd < 0 || !size ? MAP_FAILED : mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_mutex_lock(&lock);
     struct buffer *b = p == MAP_FAILED ? NULL : insert(p, size, fd);
     if (b) {

@@ -107,8 +107,10 @@ static struct pd *start(int effective, int *aee) {
 static struct pd *get(int effective, bool start_it, bool as_user, int *aee) {
     bool started = false;
     if (!domain_exists(effective)) {
-        *aee = fail(AEE_ECONNREFUSED, "session", "domain %d is not on this machine, which has %d NPU(s) from domain %d: see "
-                    "`hexnpu emulate --npus`", effective, npus(), FIRST_NPU);
+        *aee = fail(AEE_ECONNREFUSED, "session",
+                    "domain %d is not on this machine, which has %d NPU(s) from domain %d: see "
+                    "`hexnpu emulate --npus`",
+                    effective, npus(), FIRST_NPU);
         return NULL;
     }
     pthread_mutex_lock(&table_lock);

@@ -58,7 +58,8 @@ static bool is_open(int effective) {
 }
 
 /* fn for one domain, or for all of them where `domain` is -1; stops at the first that fails. */
-static int each(int domain, int (*fn)(int effective, const void *data, const char *who), const void *data, const char *who) {
+static int each(int domain, int (*fn)(int effective, const void *data, const char *who), const void *data,
+                const char *who) {
     if (domain != -1) {
         return domain_check(domain, who) < 0 ? AEE_EBADPARM : fn(domain, data, who);
     }
@@ -75,7 +76,8 @@ static int set_thread(int effective, const void *data, const char *who) {
         return fail(AEE_EBADPARM, who, "a thread priority of %d: they are 1 to 255", p->prio);
     }
     if (p->stack_size != -1 && (p->stack_size < MIN_STACK || p->stack_size > MAX_STACK)) {
-        return fail(AEE_EBADPARM, who, "a stack of %d bytes: %d to %d are possible", p->stack_size, MIN_STACK, MAX_STACK);
+        return fail(AEE_EBADPARM, who, "a stack of %d bytes: %d to %d are possible", p->stack_size, MIN_STACK,
+                    MAX_STACK);
     }
     pthread_mutex_lock(&lock);
     struct setting *s = &settings[effective];
@@ -112,9 +114,10 @@ static int set_unsigned(int effective, const void *data, const char *who) {
         settings[effective].is_unsigned = want;
     }
     pthread_mutex_unlock(&lock);
-    return open && differs ? fail(AEE_EALREADYLOADED, who, "domain %d has an open session: ask for an %s module before it",
-                                  effective, want ? "unsigned" : "signed")
-                           : AEE_SUCCESS;
+    return open && differs
+               ? fail(AEE_EALREADYLOADED, who, "domain %d has an open session: ask for an %s module before it",
+                      effective, want ? "unsigned" : "signed")
+               : AEE_SUCCESS;
 }
 
 static int set_dump(int effective, const void *data, const char *who) {
@@ -248,14 +251,16 @@ static int get_uri(remote_rpc_get_uri_t *p, const char *who) {
     if (domain < 0) {
         return AEE_EBADPARM;
     }
-    if (p->session_id >= N_SESSIONS || !p->module_uri || !p->module_uri_len || !p->uri || p->uri_len <= p->module_uri_len) {
-        return fail(AEE_EBADPARM, who, "session %u (of 0 to %d), a module URI of %u bytes and room for %u", p->session_id,
-                    N_SESSIONS - 1, p->module_uri_len, p->uri_len);
+    if (p->session_id >= N_SESSIONS || !p->module_uri || !p->module_uri_len || !p->uri ||
+        p->uri_len <= p->module_uri_len) {
+        return fail(AEE_EBADPARM, who, "session %u (of 0 to %d), a module URI of %u bytes and room for %u",
+                    p->session_id, N_SESSIONS - 1, p->module_uri_len, p->uri_len);
     }
     int n = snprintf(p->uri, p->uri_len, "%.*s&_dom=%.*s&_session=%u", (int) p->module_uri_len, p->module_uri,
                      (int) p->domain_name_len, p->domain_name, p->session_id);
-    return n >= (int) p->uri_len ? fail(AEE_EBADSIZE, who, "the URI has %d bytes and its zero, the room is %u", n, p->uri_len)
-                                 : AEE_SUCCESS;
+    return n >= (int) p->uri_len
+               ? fail(AEE_EBADSIZE, who, "the URI has %d bytes and its zero, the room is %u", n, p->uri_len)
+               : AEE_SUCCESS;
 }
 
 static uint32_t bytes_of(uint32_t request) {
@@ -297,7 +302,8 @@ FR_EXPORT int remote_session_control(uint32_t req, void *data, uint32_t datalen)
         return fail(AEE_EUNSUPPORTED, who, "request %u is not emulated: see enum session_control_req_id", req);
     }
     if (!data || datalen != need) {
-        return fail(AEE_EBADPARM, who, "request %u takes a structure of %u bytes, not %u at %p", req, need, datalen, data);
+        return fail(AEE_EBADPARM, who, "request %u takes a structure of %u bytes, not %u at %p", req, need, datalen,
+                    data);
     }
     switch (req) {
     case FASTRPC_THREAD_PARAMS: return thread_params(data, who);

@@ -76,7 +76,8 @@ static bool wait_ready(struct pd *pd) {
     do {
         n = poll(&p, 1, START_MS);
     } while (n < 0 && errno == EINTR);
-    return n == 1 && recv(pd->socket, &ctl, sizeof ctl, MSG_DONTWAIT) == sizeof ctl && ctl.kind == FR_READY && !ctl.status;
+    return n == 1 && recv(pd->socket, &ctl, sizeof ctl, MSG_DONTWAIT) == sizeof ctl && ctl.kind == FR_READY &&
+           !ctl.status;
 }
 
 static bool share_slots(struct pd *pd, int *fd) {
@@ -93,8 +94,10 @@ bool pd_spawn(struct pd *pd) {
     char path[FR_PATH_BYTES];
     int fds[2] = {-1, -1}, shared = -1, wrong = 0;
     if (!program_path(path) || access(path, X_OK)) {
-        fail(AEE_ECONNREFUSED, "session", "no program htp-pd at %s: it stands beside libcdsprpc.so as `hexnpu emulate` builds "
-             "them; HEXNPU_EMU_PD may name another", path);
+        fail(AEE_ECONNREFUSED, "session",
+             "no program htp-pd at %s: it stands beside libcdsprpc.so as `hexnpu emulate` builds "
+             "them; HEXNPU_EMU_PD may name another",
+             path);
         return false;
     }
     bool ok = !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) && share_slots(pd, &shared);

@@ -20,7 +20,10 @@ static void *address_of(struct fr_slot *slot, const struct fr_arg *a) {
     uint64_t bytes = FR_INLINE_BYTES;
     uint8_t *base = a->region ? pd_region(a->region, &bytes) : slot->bytes;
     if (base && (a->offset > bytes || a->bytes > bytes - a->offset)) {
-        base = NULL;
+        if (a->region) {
+            pd_region_release(a->region);
+        }
+        return NULL;
     }
     return base ? base + a->offset : NULL;
 }
@@ -58,7 +61,8 @@ static int call(struct fr_slot *slot) {
 }
 
 static int open_module(struct fr_slot *slot) {
-    const char *path = (const char *) slot->bytes, *symbol = path + strlen(path) + 1, *uri = symbol + strlen(symbol) + 1;
+    const char *path = (const char *) slot->bytes, *symbol = path + strlen(path) + 1,
+               *uri = symbol + strlen(symbol) + 1;
     char sentence[FR_PATH_BYTES + 1024] = "";
     int result = pd_module_open(path, symbol, uri, &slot->module, sentence, sizeof sentence);
     memcpy(slot->bytes, sentence, strlen(sentence) + 1);

@@ -20,7 +20,8 @@ void pd_set_stack_bytes(uint64_t bytes);
 
 /* ---- module.c ---- */
 /* Loads a DSP library and opens its module: the number in *module, or an AEE code, and a sentence where one helps. */
-int pd_module_open(const char *path, const char *symbol, const char *uri, uint32_t *module, char *sentence, size_t room);
+int pd_module_open(const char *path, const char *symbol, const char *uri, uint32_t *module, char *sentence,
+                   size_t room);
 int pd_module_close(uint32_t module);
 int pd_module_invoke(uint32_t module, uint32_t scalars, remote_arg *args);
 

@@ -60,13 +60,17 @@ static bool loadable(const char *path, const struct problem *p) {
         return false;
     }
     if (header.e_machine == HEXAGON) {
-        PROBLEM(p, "%s is built for a real Hexagon: build it for the emulator, with `hexnpu emu-cc` in place of "
-                   "hexagon-clang", path);
+        PROBLEM(p,
+                "%s is built for a real Hexagon: build it for the emulator, with `hexnpu emu-cc` in place of "
+                "hexagon-clang",
+                path);
         return false;
     }
     if (header.e_machine != OWN_MACHINE) {
-        PROBLEM(p, "%s is built for another processor (ELF machine %u): build it on this one (" OWN_NAME
-                   ") with `hexnpu emu-cc`", path, header.e_machine);
+        PROBLEM(p,
+                "%s is built for another processor (ELF machine %u): build it on this one (" OWN_NAME
+                ") with `hexnpu emu-cc`",
+                path, header.e_machine);
         return false;
     }
     return true;
@@ -102,8 +106,10 @@ static bool lies_low(void *library, const char *path, const struct problem *p) {
     place.base = map->l_addr;
     dl_iterate_phdr(take_place, &place);
     if (place.end >> 32) {
-        PROBLEM(p, "%s was loaded at %p, above the 4 GiB that DSP code can point at: link it with `hexnpu emu-cc`, which "
-                   "gives it an address; two libraries of one address exclude each other", path, (void *) place.base);
+        PROBLEM(p,
+                "%s was loaded at %p, above the 4 GiB that DSP code can point at: link it with `hexnpu emu-cc`, which "
+                "gives it an address; two libraries of one address exclude each other",
+                path, (void *) place.base);
         return false;
     }
     return true;
@@ -155,7 +161,8 @@ static bool add(const struct module *m, uint32_t *number) {
     return i < MAX_MODULES;
 }
 
-int pd_module_open(const char *path, const char *symbol, const char *uri, uint32_t *module, char *sentence, size_t room) {
+int pd_module_open(const char *path, const char *symbol, const char *uri, uint32_t *module, char *sentence,
+                   size_t room) {
     struct problem p = {sentence, room};
     struct module m = {.has_handle = strstr(symbol, "handle_invoke")};
     int aee = AEE_SUCCESS;

@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The region that the client gave this id, mapped below 4 GiB on first use and until its release; NULL: unknown, or no
- * room. Each call that succeeds needs a release. */
+/* The region that the client gave this id, mapped below 4 GiB on first use; NULL: unknown, or no room. Each call that
+ * succeeds needs a release; it stays mapped until the client has taken the region back and nobody uses it. */
 void *pd_region(uint64_t id, uint64_t *bytes);
 void pd_region_release(uint64_t id);
 
