@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu.emulator_build import FASTRPC, PROGRAM, client_sources, emulator_folder
-from hexnpu.native import Target, compile_program, kernels_dir
+from hexnpu.emulator_build import emulator_folder
 from tests.fastrpc.programs import dsp_library, host_program, run_host
 
-HERE = Path(__file__).parent
 CASES = ("echo", "buffers", "callbacks", "codes", "crash", "abort", "early_wakeup", "two_sessions", "four_sessions")
 
 
@@ -32,16 +30,7 @@ def test_one_queue_to_two_npus() -> None:
 
 @pytest.mark.parametrize("case", ["callbacks", "crash", "two_sessions", "four_sessions"])
 def test_queue_under_the_thread_sanitizer(case: str) -> None:
-    """The library as part of the program: a sanitizer wants to be there once."""
-    include = [f"-I{kernels_dir() / FASTRPC}", f"-I{HERE}"]
-    program = compile_program(
-        "queue_host_tsan", [HERE / "queue_host.c", *client_sources()], Target("tsan", plain=True), include
-    )
-    environment = os.environ | {
-        "HEXNPU_EMU_PD": str(emulator_folder() / PROGRAM),
-        "ADSP_LIBRARY_PATH": str(dsp_library("queue_echo_skel").parent),
-    }
-    result = subprocess.run([program, case], capture_output=True, text=True, check=False, env=environment, timeout=60)
+    result = run_host("queue_host", case, flavour="tsan", libraries=[dsp_library("queue_echo_skel")])
     assert result.returncode == 0, result.stdout + result.stderr
 
 

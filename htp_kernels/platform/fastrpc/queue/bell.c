@@ -88,7 +88,7 @@ bool bell_wait(struct bell *bell, uint32_t seen, uint64_t deadline_ns) {
         if (deadline_ns - now > WATCH_NS) {
             sleep_until(bell, seen, deadline_ns == BELL_FOREVER ? BELL_FOREVER : deadline_ns - WATCH_NS);
         } else {
-            sched_yield();
+            relax();
         }
     }
     atomic_fetch_sub(&bell->n_listeners, 1);

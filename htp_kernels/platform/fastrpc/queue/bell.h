@@ -17,6 +17,8 @@ struct bell {
     _Atomic uint32_t n_listeners;
 };
 
+#pragma GCC visibility push(hidden)
+
 /* CLOCK_MONOTONIC. */
 uint64_t bell_now_ns(void);
 
@@ -27,3 +29,5 @@ uint32_t bell_rings(const struct bell *bell);
 bool bell_wait(struct bell *bell, uint32_t seen, uint64_t deadline_ns);
 
 void bell_ring(struct bell *bell);
+
+#pragma GCC visibility pop

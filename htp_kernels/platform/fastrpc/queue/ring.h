@@ -49,6 +49,8 @@ struct ring_packet {
     uint32_t next; /* the position behind it */
 };
 
+#pragma GCC visibility push(hidden)
+
 /* All of them give a code of AEEStdErr.h. */
 
 /* Continues where this end stood. AEE_EBADSTATE: that is no position. */
@@ -66,3 +68,5 @@ void ring_take(struct ring *ring, const struct ring_packet *packet);
 
 /* Bytes and packets that wait in the ring, from either end. AEE_EBADSTATE: the other end's position is none. */
 int ring_fill(const struct ring *ring, bool writer, uint32_t *bytes, uint32_t *n_packets);
+
+#pragma GCC visibility pop
