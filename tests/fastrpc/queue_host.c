@@ -1,4 +1,5 @@
 /* Host programs of the queue tests: queue_host CASE. Public names only; the DSP's part is queue_echo_skel.c. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -367,6 +368,30 @@ static void four_sessions(void) {
     stress(4);
 }
 
+static int n_files(void) {
+    int n = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+        n += fcntl(fd, F_GETFD) != -1;
+    }
+    return n;
+}
+
+/* More often than either end could do it if a queue left anything. */
+static void again(void) {
+    struct session s = open_session(0, 0, none);
+    int before = n_files();
+    for (int i = 0; i < 1500; i++) {
+        struct session other = s;
+        SUCCEED(dspqueue_create(s.domain, 0, 4096, 1 << 20, NULL, NULL, NULL, &other.queue));
+        SUCCEED(dspqueue_export(other.queue, &other.id));
+        SUCCEED(start(&other, 0, other.id, ECHO_THREADS, 1));
+        end_echo(&other);
+        SUCCEED(dspqueue_close(other.queue));
+    }
+    CHECK(n_files() == before);
+    close_session(&s);
+}
+
 /* HEXNPU_EMU_NPUS=2: one queue to both. */
 static void multi(void) {
     uint32_t domains[2] = {CDSP_DOMAIN_ID, CDSP1_DOMAIN_ID};
@@ -423,7 +448,7 @@ int main(int argc, char **argv) {
     } cases[] = {
         {"echo", echo}, {"buffers", buffers}, {"callbacks", callbacks}, {"codes", codes}, {"crash", crash},
         {"abort", abortion}, {"early_wakeup", early_wakeup}, {"two_sessions", two_sessions},
-        {"four_sessions", four_sessions}, {"multi", multi}, {"client_that_dies", client_that_dies},
+        {"four_sessions", four_sessions}, {"again", again}, {"multi", multi}, {"client_that_dies", client_that_dies},
     };
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; i++) {
         if (!strcmp(argv[1], cases[i].name)) {

@@ -415,6 +415,46 @@ static void death(void) {
     queue_break(p.cpu, AEE_ECONNRESET); /* of a queue that is gone: nothing */
 }
 
+static _Atomic(dspqueue_t) some_queue;
+static _Atomic bool done;
+
+/* Uses whatever handle is there, open or not. */
+static void *use_any(void *p) {
+    (void) p;
+    while (!atomic_load(&done)) {
+        dspqueue_t queue = atomic_load(&some_queue);
+        int wrote = dspqueue_write_noblock(queue, 0, 0, NULL, 0, NULL), read = read_any(queue, 20);
+        CHECK(wrote == AEE_SUCCESS || wrote == AEE_EWOULDBLOCK || wrote == AEE_EBADPARM || wrote == AEE_EINTERRUPTED);
+        CHECK(read == AEE_SUCCESS || read == AEE_EEXPIRED || read == AEE_EBADPARM || read == AEE_EINTERRUPTED);
+    }
+    return NULL;
+}
+
+static void *open_and_close(void *p) {
+    (void) p;
+    for (int i = 0; i < 500; i++) {
+        struct pair pair = pair_open(256, 256, none, none);
+        atomic_store(&some_queue, i % 2 ? pair.cpu : pair.dsp);
+        CHECK_IS(dspqueue_write_noblock(pair.cpu, 0, 0, NULL, 0, NULL), AEE_SUCCESS);
+        pair_close(&pair);
+    }
+    return NULL;
+}
+
+/* Queues come and go while others hold on to their handles: nothing is used after its end. */
+static void churn(void) {
+    pthread_t threads[4];
+    fake_farf_silent = true;
+    for (int i = 0; i < 4; i++) {
+        pthread_create(&threads[i], NULL, i < 2 ? open_and_close : use_any, NULL);
+    }
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    atomic_store(&done, true);
+    pthread_join(threads[2], NULL);
+    pthread_join(threads[3], NULL);
+}
+
 static void early_wakeup(void) {
     struct pair p = pair_open(256, 256, none, none);
     uint32_t flags = 0, bytes = 0;
@@ -470,7 +510,7 @@ int main(int argc, char **argv) {
         {"messages", messages}, {"peek", peek}, {"full", full}, {"stuck", stuck}, {"bad_parameters", bad_parameters},
         {"closed_handle", closed_handle}, {"reopened", reopened}, {"many_queues", many_queues}, {"buffers", buffers},
         {"references", references}, {"time_outs", time_outs}, {"wake_ups", wake_ups}, {"callbacks", callbacks},
-        {"close_in_between", close_in_between}, {"closing", closing}, {"death", death}, {"early_wakeup", early_wakeup}, {"damage", damage},
+        {"close_in_between", close_in_between}, {"closing", closing}, {"death", death}, {"churn", churn}, {"early_wakeup", early_wakeup}, {"damage", damage},
     };
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof cases[0]; i++) {
         if (!strcmp(argv[1], cases[i].name)) {

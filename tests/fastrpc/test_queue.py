@@ -18,7 +18,7 @@ FLAVOURS = ("release", "asan", "tsan")
 CASES = (
     "messages", "peek", "full", "stuck", "bad_parameters", "closed_handle", "reopened", "many_queues", "buffers",
     "references", "time_outs", "wake_ups", "callbacks", "close_in_between", "closing", "death",
-    "early_wakeup", "damage",
+    "churn", "early_wakeup", "damage",
 )  # fmt: skip
 
 

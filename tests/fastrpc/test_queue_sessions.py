@@ -13,7 +13,9 @@ import pytest
 from hexnpu.emulator_build import emulator_folder
 from tests.fastrpc.programs import dsp_library, host_program, run_host
 
-CASES = ("echo", "buffers", "callbacks", "codes", "crash", "abort", "early_wakeup", "two_sessions", "four_sessions")
+CASES = (
+    "echo", "buffers", "callbacks", "codes", "crash", "abort", "early_wakeup", "two_sessions", "four_sessions", "again",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
