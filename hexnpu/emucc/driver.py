@@ -20,8 +20,9 @@ from hexnpu.emucc.translate import translate
 from hexnpu.errors import BuildError
 from hexnpu.native import HOST_FLAGS, Target, check_host, compile_objects, kernels_dir
 
-# What 32-bit code makes a 64-bit compiler say, and what it says of expanded macros
+# What 32-bit code makes a 64-bit compiler say, and what it says of expanded macros; NULL is a plain 0 on the DSP
 _QUIET = (
+    "-Wno-error=int-conversion",
     "-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast", "-Wno-void-pointer-to-int-cast", "-Wno-format",
     "-Wno-shift-count-overflow", "-Wno-microsoft-cast", "-Wno-unknown-warning-option", "-Wno-unknown-pragmas",
     "-Wno-parentheses-equality", "-Wno-psabi", "-Wno-builtin-macro-redefined", "-Wno-unused-command-line-argument",
@@ -108,7 +109,7 @@ def _compile(command: Command, source: str, language: str, output: Path, scratch
 
 def _preprocess(command: Command, source: str, language: str) -> list[str]:
     root = kernels_dir() / "platform"
-    folders = [f"-I{root / 'emu'}", "-idirafter", str(root / "hexagon/sdk")]
+    folders = [f"-I{root / 'emu'}", f"-I{root / 'emu/libc'}", "-idirafter", str(root / "hexagon/sdk")]
     asm = ["-include", str(root / "emu/asm.h")]
     quiet = ["-Wno-unused-command-line-argument", "-Wno-builtin-macro-redefined"]
     flags = [*HOST_FLAGS, *_defines(command), *asm, *folders, *command.preprocessor, *quiet]

@@ -56,9 +56,10 @@ def _table() -> dict[str, list[Intrinsic]]:
 
 
 def _argument(words: str) -> tuple[str, str]:
-    ctype, _, name = words.strip().rpartition(" ")
-    stars = "*" * (words.count("*"))
-    return ("void *" if "Address" in ctype else ctype.rstrip("* ") + (f" {stars}" if stars else "")), name.lstrip("*")
+    """C type and name of a prototype's argument; HVX_Vector is a macro, which a preprocessed source has no longer."""
+    ctype, _, name = words.replace("*", "* ").strip().rpartition(" ")
+    ctype = ctype.replace(" ", "").replace("Address", "void*").replace("HVX_VectorPred", "emu_asm_predicate")
+    return ctype.replace("HVX_Vector", "emu_asm_vector"), name
 
 
 @functools.lru_cache
@@ -128,12 +129,19 @@ def _arguments(registers: Registers, intrinsic: Intrinsic, tokens: list[str]) ->
         "r": registers.r, "pair": registers.pair, "v": registers.vector, "w": registers.vector_pair,
         "q": registers.predicate_vector, "p": registers.predicate, "immediate": registers.immediate,
     }  # fmt: skip
+    names = {name for _, name in intrinsic.arguments}
+    left = [name for _, name in intrinsic.places[not intrinsic.is_void :] if name not in names]
+    # The intrinsic of vmem(Rt+#s4) takes no offset: a vector each, it goes into the address.
+    offset = "".join(f" + 128 * (__INTPTR_TYPE__){registers.immediate(values[name])}" for name in left)
+    n_pointers = sum(ctype.endswith("*") for ctype, _ in intrinsic.arguments)
+    if any(name not in values for name in names) or (left and (left != ["Is4"] or n_pointers != 1)):
+        raise AsmError(f"the intrinsic {intrinsic.name} has other operands")
     found = []
     for ctype, argument in intrinsic.arguments:
-        if argument not in values:
-            raise AsmError(f"the intrinsic {intrinsic.name} takes {argument}, which the instruction does not name")
-        value = read[kinds[argument]](values[argument])
-        found.append(f"({ctype}){registers.address(values[argument])}" if ctype.endswith("*") else value)
+        if ctype.endswith("*"):
+            found.append(f"({ctype})({registers.address(values[argument])}{offset})")
+        else:
+            found.append(read[kinds[argument]](values[argument]))
     return ", ".join(found)
 
 

@@ -219,8 +219,9 @@ class Registers:
         if register_class(token) != kind:
             raise AsmError(f"{token} cannot be written here")
         if kind in ("pair", "w"):
-            high, low = token[1:].split(":")
-            letter = token[0]
+            letter, high, low = token[0], *token[1:].split(":")
+            if int(high) != int(low) + 1 or int(low) % 2:
+                raise AsmError(f"{token} cannot be written: it is no pair")
             for name in (f"{letter}{high}", f"{letter}{low}"):
                 self._named[name] = _NAMED_TYPES[letter]
             halves = ("$ >> 32", "$") if kind == "pair" else ("emu_asm_high($)", "emu_asm_low($)")

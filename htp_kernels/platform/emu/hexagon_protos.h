@@ -377,4 +377,9 @@ HEX_INLINE Word64 Q6_P_vsplath_R(Word32 Rs) {
     return (Word64) (((UWord64) Rs & 0xffff) * 0x0001000100010001ull);
 }
 
+// The SDK's header brings the vector intrinsics along; so does this one, for sources that `hexnpu emu-cc` compiles.
+#ifdef __hexagon__
+#include "hvx_hexagon_protos.h"
+#endif
+
 #endif
