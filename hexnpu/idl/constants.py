@@ -132,8 +132,6 @@ def to_c(constant: Constant, kind: str, place: Place) -> str:
     if kind == "enum":
         raise IdlError(place, f"{value} is not an enumerator; write the name of one")
     low, high = RANGES[kind]
-    if kind.startswith("uint") and value < 0:
-        value += high + 1  # ~0 and the like
     if not low <= value <= high:
         raise IdlError(place, f"{value} does not fit into {low}..{high}; use a wider type")
     if value == -(1 << 63):

@@ -14,7 +14,8 @@ C_WORDS = frozenset(
     {
         "auto", "bool", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
         "extern", "false", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
-        "short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "union", "unsigned", "void", "volatile",
+        "short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "union", "unsigned", "void",
+        "volatile",
         "while", "asm", "typeof", "NULL", "memcpy",
     }
 )  # fmt: skip

@@ -117,7 +117,7 @@ def _start(index: int, record: Record) -> list[str]:
     if record.out_bytes:
         lines += [f"if (_args[{first_out}].buf.nLen < {record.out_bytes})", "    return AEE_EBADPARM;"]
         lines.append(f"uint8_t *_out = _args[{first_out}].buf.pv;")
-    if record.in_bytes:
+    if record.in_bytes > (4 if index >= EXTENDED else 0):
         lines.append("const uint8_t *_in = _args[0].buf.pv;")
     if record.in_bytes or record.out_bytes:
         lines += [
