@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -199,6 +198,8 @@ def _users_compiler() -> list[str]:
 @functools.lru_cache
 def _compiler_version(command: tuple[str, ...]) -> str:
     if list(command) == _zig():
+        import importlib.metadata  # slow to import, and most commands build nothing
+
         return "ziglang " + importlib.metadata.version("ziglang")  # asking zig itself costs a noticeable start
     try:
         result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)

@@ -62,5 +62,6 @@ def build(
     builds.run(built)
     if push:
         from hexnpu.cli.push import push_package
+        from hexnpu.deploy import package
 
-        push_package(where, built.source, built.install_dir, target_dir)
+        push_package(where, built.install_dir, target_dir or package.target_dir(where, built.source))

@@ -36,17 +36,18 @@ def push(
     from hexnpu.deploy import package
     from hexnpu.deploy.targets import parse_target
 
-    where, tree = parse_target(target), package.package_tree(source)
+    where = parse_target(target)
     if install_dir is None:
-        local = where.kind == "local"
+        tree, local = package.package_tree(source), where.kind == "local"
         install_dir = package.local_package(tree, debug) if local else package.install_dir(where, tree, debug)
-    push_package(where, tree, install_dir, target_dir, dry_run, accept_new_host_key)
+    if target_dir is None:
+        target_dir = package.target_dir(where, package.package_tree(source))
+    push_package(where, install_dir, target_dir, dry_run, accept_new_host_key)
 
 
 def push_package(
-    target: Target, source: Path, folder: Path, target_dir: str | None, dry_run: bool = False,
-    accept_new_host_key: bool = False,
-) -> None:  # fmt: skip
+    target: Target, folder: Path, directory: str, dry_run: bool = False, accept_new_host_key: bool = False
+) -> None:
     """Also what `hexnpu build --push` does. Prints one line at the end, or the list of a dry run."""
     from hexnpu.deploy import package
     from hexnpu.deploy.device import open_device
@@ -55,7 +56,6 @@ def push_package(
 
     started = time.monotonic()
     root = package.package_root(folder)
-    directory = package.target_dir(target, source) if target_dir is None else target_dir
     with open_device(target, accept_new_host_key=accept_new_host_key) as device:
         watcher = _bar() if sys.stderr.isatty() and not dry_run else Watcher()
         with watcher:

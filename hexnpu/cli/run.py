@@ -47,7 +47,6 @@ def _run(
     **flags: Any,
 ) -> None:
     """Run a tool of the pushed package on the target: live output, its exit code."""
-    from hexnpu.deploy.package import package_tree
     from hexnpu.deploy.targets import parse_target
 
     if not command:
@@ -56,7 +55,7 @@ def _run(
     where = parse_target(target)
     given = {flag.name: flags[flag.parameter] for flag in FLAGS}
     line = _command(command, where, devices, given, env or [])
-    directory = _directory(where, package_tree(source), install_dir, target_dir, debug)
+    directory = _directory(where, source, install_dir, target_dir, debug)
     sys.exit(_execute(where, line, directory, print_only, log, timeout, accept_new_host_key))
 
 
@@ -73,14 +72,18 @@ def _command(
     return arguments_for(command, names, talkative, windows), variables
 
 
-def _directory(target: Target, source: Path, install_dir: Path | None, target_dir: str | None, debug: bool) -> str:
+def _directory(
+    target: Target, source: Path | None, install_dir: Path | None, target_dir: str | None, debug: bool
+) -> str:
     from hexnpu.deploy import package
 
     if target_dir is not None:
         return target_dir
     if not target.here:
-        return package.target_dir(target, source)
-    return str(package.package_root(install_dir) if install_dir else package.local_package(source, debug))
+        return package.target_dir(target, package.package_tree(source))
+    if install_dir is not None:
+        return str(package.package_root(install_dir))
+    return str(package.local_package(package.package_tree(source), debug))
 
 
 def _execute(

@@ -1,4 +1,4 @@
-"""A device behind an adb server: adbutils speaks to the server, the services of the device are spoken here.
+"""A device behind an adb server: the services of its adbd.
 
 Programs run by `shell,v2,raw` (separate streams, exit code); a device without it gets `exec`, and a line at the end of
 the output with the exit code. Files go by the sync service, one after the other without waiting for each answer.
@@ -12,91 +12,31 @@ import re
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hexnpu.deploy.adb_server import attached, choose, device_features, device_service, lost
 from hexnpu.deploy.device import Command, Upload
-from hexnpu.deploy.errors import (
-    ConnectionLost,
-    DeployError,
-    DeviceNotReady,
-    NoAdbServer,
-    NoDevice,
-    SeveralDevices,
-)
+from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, remote_error, wrap
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.quoting import decode, encode, join
 from hexnpu.deploy.targets import Target
 
-if TYPE_CHECKING:
-    from adbutils import AdbClient
-
 # Of shell,v2 packets: u8 id, u32 length.
 _STDIN, _OUT, _ERR, _EXIT, _CLOSE_STDIN = range(5)
 _SHELL_PACKET = 32768
-# The sync service takes at most 64 KiB a chunk; a service's name at most 4 hex digits of length.
+# The sync service takes at most 64 KiB a chunk.
 _SYNC_CHUNK = 64 * 1024
-_MAX_SERVICE = 0xFFFF
+# Sent in one go.
+_PACKET = 512 * 1024
 _MAX_SYNC_PATH = 1024
 _REGULAR, _SYMLINK = 0o100600, 0o120777
 
 _EXIT_MARK = "hexnpu-exit:"
 _EXIT_LINE = re.compile(rb"\x01" + _EXIT_MARK.encode() + rb"(\d+)\r?\n\Z")
 _EXIT_LINE_MAX = 32
-
-
-def server_address(environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Where the adb server listens, by the variables that adb itself reads."""
-    host = environment.get("ANDROID_ADB_SERVER_ADDRESS") or environment.get("ANDROID_ADB_SERVER_HOST") or "127.0.0.1"
-    port = environment.get("ANDROID_ADB_SERVER_PORT") or "5037"
-    if not port.isdecimal() or not 1 <= int(port) <= 65535:
-        raise NoAdbServer(f"ANDROID_ADB_SERVER_PORT is {port!r}, which is no port: unset it or give the server's port")
-    return host, int(port)
-
-
-def client() -> AdbClient:
-    """Raises NoAdbServer; a server is never started behind the user's back."""
-    host, port = server_address()
-    try:
-        socket.create_connection((host, port), 5).close()
-    except OSError:
-        raise NoAdbServer(f"no adb server answers at {host}:{port}: start it (adb start-server)") from None
-    from adbutils import AdbClient
-
-    return AdbClient(host, port)
-
-
-def attached() -> list[tuple[str, str]]:
-    """(serial, state) of every device of the adb server; states are device, unauthorized, offline, recovery ..."""
-    from adbutils import AdbError
-
-    try:
-        return [(info.serial, info.state) for info in client().list()]
-    except (AdbError, OSError, ValueError) as error:
-        raise NoAdbServer(f"the adb server did not list its devices ({error}): restart it (adb kill-server)") from None
-
-
-def choose(devices: list[tuple[str, str]], serial: str | None) -> str:
-    """The serial of the device meant. Raises NoDevice, SeveralDevices, DeviceNotReady."""
-    listed = ", ".join(f"{name} ({state})" for name, state in devices) or "none"
-    if serial is None:
-        ready = [name for name, state in devices if state == "device"]
-        if len(ready) > 1:
-            raise SeveralDevices(f"several devices are attached: {listed}; choose one by --target android:SERIAL")
-        if not devices:
-            raise NoDevice("no device is attached: plug one in with USB debugging on, or adb connect HOST:PORT")
-        serial = ready[0] if ready else devices[0][0]
-    state = dict(devices).get(serial)
-    if state is None:
-        raise NoDevice(f"no device {serial} is attached (attached: {listed}): check the serial and the cable")
-    if state == "unauthorized":
-        raise DeviceNotReady(f"device {serial} is unauthorized: allow USB debugging in the dialog on its screen")
-    if state != "device":
-        raise DeviceNotReady(f"device {serial} is {state}: replug or reboot it, or adb reconnect, until it is `device`")
-    return serial
 
 
 class AdbProcess(PosixProcess):
@@ -168,63 +108,27 @@ class AdbProcess(PosixProcess):
 
 
 class AdbDevice(PosixDevice):
-    def __init__(self, target: Target, client: AdbClient, serial: str) -> None:
+    def __init__(self, target: Target, serial: str) -> None:
         self.target = target
         self.serial = serial
         self.name = f"android:{serial}"
-        self._client = client
         self._features: frozenset[str] | None = None
 
     @classmethod
     def connect(cls, target: Target) -> AdbDevice:
-        serial = choose(attached(), target.serial or os.environ.get("ANDROID_SERIAL") or None)
-        return cls(target, client(), serial)
+        return cls(target, choose(attached(), target.serial or os.environ.get("ANDROID_SERIAL") or None))
 
     def features(self) -> frozenset[str]:
         """What the device's adbd can, such as shell_v2."""
         if self._features is None:
-            from adbutils import AdbError
-
-            try:
-                with self._client.make_connection(timeout=10) as connection:
-                    connection.send_command(f"host-serial:{self.serial}:features")
-                    connection.check_okay()
-                    self._features = frozenset(connection.read_string_block().split(","))
-            except (AdbError, OSError) as error:
-                raise self._lost(error) from None
+            self._features = device_features(self.serial)
         return self._features
 
     def open(self, command: Command) -> Process:
         line = join(wrap(command))
         v2 = "shell_v2" in self.features()
         service = f"shell,v2,raw:{line}" if v2 else f"exec:{line}; printf '\\001{_EXIT_MARK}%d\\n' $?"
-        return AdbProcess(command, self, self._service(service), v2)
-
-    def _service(self, name: str) -> socket.socket:
-        """A connection to one service of the device."""
-        from adbutils import AdbError
-
-        data = encode(name)
-        if len(data) > _MAX_SERVICE:
-            raise DeployError(f"the command has {len(data)} bytes, adb takes {_MAX_SERVICE}: put arguments into a file")
-        try:
-            connection = self._client.make_connection(timeout=15)
-            for request in (encode(f"host:transport:{self.serial}"), data):
-                connection.conn.sendall(b"%04x" % len(request) + request)
-                connection.check_okay()
-            connection.conn.settimeout(None)
-            # Two small writes in a row must not wait 40 ms for each other (the offload path's frames).
-            connection.conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except (AdbError, OSError) as error:
-            raise self._lost(error) from None
-        sock: socket.socket = connection.conn
-        return sock
-
-    def _lost(self, error: Exception) -> DeployError:
-        text = str(error)
-        if "unauthorized" in text or "offline" in text:
-            return DeviceNotReady(f"{self.name}: {text.splitlines()[0]}; allow USB debugging on it, or replug it")
-        return ConnectionLost(f"{self.name} cannot be reached ({text or 'connection closed'}): check adb devices")
+        return AdbProcess(command, self, device_service(self.serial, service), v2)
 
     def _absolute(self, path: str) -> str:
         """The sync service expands nothing."""
@@ -236,18 +140,20 @@ class AdbDevice(PosixDevice):
         self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
     ) -> None:
         root = self._absolute(directory)
-        sock = self._service("sync:")
+        sock = device_service(self.serial, "sync:")
         answers = _Answers(sock)
+        sender = _Sender(sock, answers, sent)
         try:
             count = 0
             for file in files:
                 count += 1
-                _send_file(sock, f"{root}/{file.path}", file, sent, answers)
+                sender.file(f"{root}/{file.path}", file)
+            sender.flush()
             answers.wait(count)
         except OSError as error:
             # Why adbd hung up stands in what it said before.
             answers.failed.wait(1)
-            raise answers.error(self.name, root) or self._lost(error) from None
+            raise answers.error(self.name, root) or lost(self.name, error) from None
         finally:
             # After a failure the connection is full of what adbd will not read: it is never used again.
             sock.close()
@@ -258,7 +164,7 @@ class AdbDevice(PosixDevice):
             self.run_uploaded(directory, then)
 
     def pull(self, path: str, to: Path) -> None:
-        sock = self._service("sync:")
+        sock = device_service(self.serial, "sync:")
         name = encode(self._absolute(path))
         try:
             sock.sendall(struct.pack("<4sI", b"RECV", len(name)) + name)
@@ -273,7 +179,7 @@ class AdbDevice(PosixDevice):
                     out.write(data)
         except (OSError, struct.error) as error:
             to.unlink(missing_ok=True)
-            raise self._lost(error) from None
+            raise lost(self.name, error) from None
         except DeployError:
             to.unlink()
             raise
@@ -284,25 +190,40 @@ class AdbDevice(PosixDevice):
         return
 
 
-def _send_file(
-    sock: socket.socket, path: str, file: Upload, sent: Callable[[int], None], answers: _Answers
-) -> None:
-    name = encode(f"{path},{_SYMLINK if file.symlink else _REGULAR}")
-    if len(name) > _MAX_SYNC_PATH:
-        raise DeployError(f"{path}: adb takes paths of at most {_MAX_SYNC_PATH} bytes; use a shorter --target-dir")
-    pending = bytearray(struct.pack("<4sI", b"SEND", len(name)) + name)
-    for chunk in file.chunks():
-        for start in range(0, len(chunk), _SYNC_CHUNK):
-            piece = chunk[start : start + _SYNC_CHUNK]
-            pending += struct.pack("<4sI", b"DATA", len(piece))
-            pending += piece
-        if answers.failed.is_set():
+class _Sender:
+    """Collects what is small, so that a file of some hundred bytes is not a packet of its own."""
+
+    def __init__(self, sock: socket.socket, answers: _Answers, sent: Callable[[int], None]) -> None:
+        self._sock, self._answers, self._sent = sock, answers, sent
+        self._pending: list[bytes | memoryview] = []
+        self._length = self._of_files = 0
+
+    def _add(self, kind: bytes, number: int, data: bytes | memoryview = b"") -> None:
+        self._pending += (struct.pack("<4sI", kind, number), data)
+        self._length += 8 + len(data)
+
+    def file(self, path: str, file: Upload) -> None:
+        name = encode(f"{path},{_SYMLINK if file.symlink else _REGULAR}")
+        if len(name) > _MAX_SYNC_PATH:
+            raise DeployError(f"{path}: adb takes paths of at most {_MAX_SYNC_PATH} bytes; use a shorter --target-dir")
+        self._add(b"SEND", len(name), name)
+        for chunk in file.chunks():
+            view = memoryview(chunk)
+            for start in range(0, len(view), _SYNC_CHUNK):
+                piece = view[start : start + _SYNC_CHUNK]
+                self._add(b"DATA", len(piece), piece)
+            self._of_files += 0 if file.symlink else len(chunk)
+            if self._length >= _PACKET:
+                self.flush()
+        self._add(b"DONE", file.mtime & 0xFFFFFFFF)
+
+    def flush(self) -> None:
+        if self._answers.failed.is_set():
             raise ConnectionResetError
-        sock.sendall(pending)
-        pending.clear()
-        if not file.symlink:
-            sent(len(chunk))
-    sock.sendall(pending + struct.pack("<4sI", b"DONE", file.mtime & 0xFFFFFFFF))
+        self._sock.sendall(b"".join(self._pending))
+        self._sent(self._of_files)
+        self._pending.clear()
+        self._length = self._of_files = 0
 
 
 class _Answers:

@@ -62,7 +62,7 @@ def container_engine() -> list[Finding]:
 
 def adb_server() -> list[Finding]:
     """The adb server and the devices on it."""
-    from hexnpu.deploy.adb import attached
+    from hexnpu.deploy.adb_server import attached
     from hexnpu.deploy.errors import NoAdbServer
 
     try:

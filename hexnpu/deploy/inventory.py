@@ -48,7 +48,7 @@ def inventory() -> list[Found]:
     jobs: list[Callable[[], Found]] = []
     found: list[Found] = []
     try:
-        from hexnpu.deploy.adb import attached
+        from hexnpu.deploy.adb_server import attached
 
         for serial, state in attached():
             if state == "device":

@@ -20,7 +20,7 @@ from hexnpu.cache import cache_dir
 from hexnpu.deploy.errors import DeployError
 
 STATE_DIR = ".hexnpu"
-CHUNK = 256 * 1024
+CHUNK = 1024 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
 # A file changed this recently can change again without a new time.
@@ -49,14 +49,17 @@ class PackageFile:
         try:
             with self.source.open("rb", buffering=0) as file:
                 file.seek(start)
-                while chunk := file.read(CHUNK):
+                # One byte more than should be there tells a file that has grown.
+                while chunk := file.read(min(CHUNK, left + 1)):
                     left -= len(chunk)
                     if left < 0:
                         break
                     yield chunk
+                info = os.fstat(file.fileno())
         except OSError as error:
             raise DeployError(f"{self.source}: {error.strerror}; nothing was replaced on the target") from None
-        if left != 0:
+        # Its sum may be known from an earlier push: then nobody else would see other contents of the same size.
+        if left != 0 or info.st_mtime_ns != self.stamp[2]:
             raise DeployError(f"{self.source} changed while it was pushed: push again when the build is done")
 
     def digest(self, end: int | None = None) -> str:
@@ -155,6 +158,8 @@ class Digests:
         name = hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:16]
         self._file = cache_dir() / "push" / f"{name}.json"
         self._new: dict[str, list[Any]] = {}
+        # Of this push: they count, but are not kept for the next.
+        self._fresh: dict[str, str] = {}
         try:
             self._old: dict[str, list[Any]] = json.loads(self._file.read_bytes())
         except (OSError, ValueError):
@@ -167,7 +172,7 @@ class Digests:
             if found and tuple(found[:4]) == file.stamp:
                 self._new[file.path] = found
                 return str(found[4])
-        return None
+        return self._fresh.get(file.path)
 
     def of(self, file: PackageFile) -> str:
         return self.known(file) or self.keep(file, file.digest())
@@ -175,6 +180,7 @@ class Digests:
     def keep(self, file: PackageFile, digest: str) -> str:
         if time.time_ns() - max(file.stamp[2:]) > _RACY_NS:
             self._new[file.path] = [*file.stamp, digest]
+        self._fresh[file.path] = digest
         return digest
 
     def __enter__(self) -> Digests:

@@ -13,9 +13,10 @@ An interrupted push leaves its files in `incoming`; the next one compares their 
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import queue
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,10 +24,12 @@ from typing import Any
 from hexnpu.deploy.device import Device, Upload
 from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, PackageFile, read_package
 from hexnpu.deploy.posix import EXPAND
+from hexnpu.deploy.process import start_thread
 from hexnpu.deploy.quoting import batches, encode, join, quote
 from hexnpu.deploy.survey import Survey, remote_sums, survey
 from hexnpu.errors import UsageError
 
+_CHUNKS_AHEAD = 8
 INCOMING, REST = f"{STATE_DIR}/incoming", f"{STATE_DIR}/rest"
 
 
@@ -166,39 +169,49 @@ def _carry_out(
 
 def _uploads(package: Package, plan: Plan, digests: Digests, watcher: Watcher) -> Iterator[Upload]:
     """A device reads each to its end before it asks for the next: the manifest comes when all sums are known."""
-    with ThreadPoolExecutor(1) as pool:
-        yield from _files(package, plan, digests, watcher, pool)
+    yield _small("next.new", Manifest({file.path: {} for file in package.files}).to_bytes())
+    sums: dict[str, Any] = {}
+    with _Hasher() as hasher:
+        for file, have in plan.send:
+            watcher.file(file.path)
+            place = f"{REST if have else INCOMING}/{file.path}"
+            chunks = functools.partial(file.chunks, have)
+            # The rest of a file has no sum of its own.
+            if not (have or file.link is not None or digests.known(file)):
+                sums[file.path] = hashlib.sha256()
+                chunks = functools.partial(hasher.pass_on, chunks, sums[file.path])
+            yield Upload(place, file.size - have, file.mtime, chunks, file.link is not None)
+    for file, _ in plan.send:
+        if file.path in sums:
+            digests.keep(file, sums[file.path].hexdigest())
+        sha256 = None if file.link is not None else digests.of(file)
+        plan.manifest.files[file.path] = Manifest.entry(file, sha256, file.mtime)
     yield _small("manifest.new", plan.manifest.to_bytes())
     yield _small("commit.sh", encode(_commit_script(package, plan)))
 
 
-def _files(
-    package: Package, plan: Plan, digests: Digests, watcher: Watcher, pool: ThreadPoolExecutor
-) -> Iterator[Upload]:
-    yield _small("next.new", Manifest({file.path: {} for file in package.files}).to_bytes())
-    for file, have in plan.send:
-        watcher.file(file.path)
-        sha = hashlib.sha256()
-        place = f"{REST if have else INCOMING}/{file.path}"
-        yield Upload(place, file.size - have, file.mtime, _hashing(file, have, sha, pool), file.link is not None)
-        sum_ = None if file.link is not None else digests.keep(file, digests.of(file) if have else sha.hexdigest())
-        plan.manifest.files[file.path] = Manifest.entry(file, sum_, file.mtime)
+class _Hasher:
+    """A thread that takes the sums of what is being sent. Leaving the context waits until all are taken."""
 
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[Any, bytes] | None] = queue.Queue(_CHUNKS_AHEAD)
+        self._thread = start_thread(self._work)
 
-def _hashing(file: PackageFile, start: int, sha: Any, pool: ThreadPoolExecutor) -> Callable[[], Iterator[bytes]]:
-    """The chunks of a file, which go into `sha` while they are sent."""
+    def _work(self) -> None:
+        while item := self._queue.get():
+            item[0].update(item[1])
 
-    def chunks() -> Iterator[bytes]:
-        pending: Future[None] | None = None
-        for chunk in file.chunks(start):
-            if pending:
-                pending.result()
-            pending = pool.submit(sha.update, chunk)
+    def pass_on(self, chunks: Callable[[], Iterator[bytes]], sha: Any) -> Iterator[bytes]:
+        for chunk in chunks():
+            self._queue.put((sha, chunk))
             yield chunk
-        if pending:
-            pending.result()
 
-    return chunks
+    def __enter__(self) -> _Hasher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.put(None)
+        self._thread.join()
 
 
 def _small(name: str, data: bytes) -> Upload:

@@ -39,7 +39,7 @@ class Stream:
         self.transport, self.local, self.remote = transport, local, remote
         self.incoming: Queue[bytes | None] = Queue()
         self._acknowledged = threading.Semaphore(1)
-        self._rest = b""
+        self._rest = memoryview(b"")
         self.closed = False
 
     def okay(self) -> None:
@@ -53,29 +53,28 @@ class Stream:
             self.transport.send(WRTE, self.local, self.remote, data[start : start + MAX_PAYLOAD])
 
     def read(self, n: int) -> bytes:
-        parts = [self._rest]
-        have = len(self._rest)
-        while have < n:
-            data = self.incoming.get()
-            if data is None:
-                raise EOFError
-            parts.append(data)
-            have += len(data)
-            self.transport.send(OKAY, self.local, self.remote)
-        whole = b"".join(parts)
-        self._rest = whole[n:]
-        return whole[:n]
+        parts = []
+        while n:
+            if not self._rest:
+                self._rest = self._next()
+                if not self._rest:
+                    raise EOFError
+            parts.append(self._rest[:n])
+            self._rest = self._rest[n:]
+            n -= len(parts[-1])
+        return b"".join(parts)
 
-    def read_some(self) -> bytes:
+    def read_some(self) -> memoryview:
         """What is there next; empty at the end."""
-        if self._rest:
-            data, self._rest = self._rest, b""
-            return data
-        got = self.incoming.get()
-        if got is None:
-            return b""
+        data, self._rest = self._rest or self._next(), memoryview(b"")
+        return data
+
+    def _next(self) -> memoryview:
+        data = self.incoming.get()
+        if data is None:
+            return memoryview(b"")
         self.transport.send(OKAY, self.local, self.remote)
-        return got
+        return memoryview(data)
 
     def close(self) -> None:
         if not self.closed:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from pathlib import Path
 
 import pytest
 
-from hexnpu.deploy.adb import attached, choose, server_address
+from hexnpu.deploy.adb_server import attached, choose, device_features, server_address
 from hexnpu.deploy.device import Command, open_device
 from hexnpu.deploy.errors import DeployError, DeviceNotReady, NoAdbServer, NoDevice, SeveralDevices
 from hexnpu.deploy.targets import parse_target
@@ -24,6 +26,36 @@ def test_a_port_that_is_none() -> None:
     with pytest.raises(NoAdbServer, match="no port"):
         server_address({"ANDROID_ADB_SERVER_PORT": "x"})
     assert server_address({}) == ("127.0.0.1", 5037)
+
+
+def test_adbutils_is_told_the_same(adb: Adb, tmp_path: Path) -> None:
+    from adbutils import AdbClient
+
+    serials = {adb.connect(tmp_path), adb.connect(tmp_path, "--no-shell-v2")}
+    theirs = AdbClient(*server_address())
+    assert set(attached()) == {(info.serial, info.state) for info in theirs.list()}
+    assert {serial for serial, _ in attached()} == serials
+    for serial in serials:
+        assert device_features(serial) == set(theirs.device(serial).get_features().split(","))
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n", b"FAIL0005wrong", b"OKAYzzzz"])
+def test_what_listens_is_no_adb_server(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(server.getsockname()[1]))
+
+        def serve() -> None:
+            sock, _ = server.accept()
+            with sock:
+                sock.recv(100)
+                sock.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(NoAdbServer, match="adb kill-server") as error:
+            attached()
+        assert "\n" not in str(error.value)
+        thread.join()
 
 
 def test_no_device(adb: Adb) -> None:

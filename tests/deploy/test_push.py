@@ -228,16 +228,19 @@ def _without_the_end(script: Callable[..., str]) -> Callable[..., str]:
     return lambda *arguments: script(*arguments).partition("mv -f .hexnpu/manifest.new")[0] + "exit 1\n"
 
 
-def test_a_file_that_changes_meanwhile(pushed: Push, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [999, 1000, 1001])
+def test_a_file_that_changes_meanwhile(pushed: Push, tmp_path: Path, size: int) -> None:
+    """Also where its sum is known, so that no sum of what is sent is taken."""
     root = tmp_path / "pkg"
     write(root / "a", bytes(1000))
+    pushed(root, f"{tmp_path}/elsewhere")
 
-    class Grows(Watcher):
+    class Changes(Watcher):
         def file(self, path: str) -> None:
-            (root / path).write_bytes(bytes(1001))
+            (root / path).write_bytes(bytes(size))
 
     with pytest.raises(DeployError, match="changed while"):
-        pushed(root, watcher=Grows())
+        pushed(root, watcher=Changes())
     assert tree(tmp_path / "to") == {}
 
 
