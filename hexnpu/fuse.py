@@ -110,7 +110,7 @@ class _Fuser:
 
     def _fuse_nx(self) -> None:
         """MUL_MATs of one activation by weights of one type, at the first one's place."""
-        groups: dict[tuple[int, int, int], list[Node]] = {}
+        groups: dict[tuple[int, int, int, tuple[int, ...]], list[Node]] = {}
         for node in self._nodes:
             if node.op != "MUL_MAT":
                 continue
@@ -119,7 +119,7 @@ class _Fuser:
             if w is None or x is None or w.kind is not Kind.WEIGHT or w.root is not w or x.root.kind is Kind.STATE:
                 continue
             if w.ne[2] * w.ne[3] == 1:
-                groups.setdefault((id(x), w.type, w.ne[0]), []).append(node)
+                groups.setdefault((id(x), w.type, w.ne[0], node.params), []).append(node)
         for group in groups.values():
             for at in range(0, len(group), MAX_NX):
                 nodes = group[at : at + MAX_NX]

@@ -168,9 +168,15 @@ class Graph:
         self.nodes.append(Node(op, words, src, tuple(outs)))
         return outs[0]
 
-    def mul_mat(self, w: Tensor, x: Tensor, *, name: str = "") -> Tensor:
-        """dst[n, m] = sum_k w[k, n] * x[k, m]: w [K, N], x [K, M] F32 -> F32 [N, M]."""
-        return self.op("MUL_MAT", w, x, name=name)
+    def mul_mat(self, w: Tensor, x: Tensor, *, section: int = 0, pair: bool = False, name: str = "") -> Tensor:
+        """dst[n, m] = sum_k w[k, n] * x[k, m]: w [K, N], x [K, M] F32 -> F32 [N, M].
+
+        `section`: of a quantized weight, so many k (in whole tiles of 32) are summed as floats, and the sections' sums
+        so that the result hardly depends on their order. `pair`: gives such a sum as F32 [N, M, 2], the float and what
+        it lacks: one rank's part for `GroupGraph.allreduce(pairs=True)`.
+        """
+        params: dict[str, Any] = {"section": section, "pair": pair} if section or pair else {}
+        return self.op("MUL_MAT", w, x, name=name, **params)
 
     def add(self, a: Tensor, b: Tensor, *, name: str = "") -> Tensor:
         """a + b, b repeated over a as ggml broadcasts; so do sub, mul and div."""

@@ -55,15 +55,17 @@ class GroupGraph:
         self.ranks = [Graph() for _ in range(self.n_ranks)]
         self._fences = [[_fence(g, r) for r in range(self.n_ranks)] for g in self.ranks]
 
-    def allreduce(self, parts: Sequence[Tensor], to: Sequence[int] | None = None, *, name: str = "") -> list[Tensor]:
+    def allreduce(
+        self, parts: Sequence[Tensor], to: Sequence[int] | None = None, *, pairs: bool = False, name: str = ""
+    ) -> list[Tensor]:
         """The sum of the ranks' tensors (one of each rank's graph, F32 or F16, equal shapes) for the ranks `to` (None:
-        all of them). A following add becomes one op with it."""
+        all of them). A following add becomes one op with it. `pairs`: they are what `mul_mat(pair=True)` gives."""
         self._own("allreduce", parts)
         wanted = tuple(range(self.n_ranks) if to is None else to)
         if not wanted or len(set(wanted)) != len(wanted) or not all(0 <= r < self.n_ranks for r in wanted):
             raise UsageError(f"allreduce to ranks {wanted}; there are 0 to {self.n_ranks - 1}, each once")
         descs = [p.desc for p in parts]
-        desc = plan.infer("ALLREDUCE", descs, {"n_ranks": self.n_ranks})[0]
+        desc = plan.infer("ALLREDUCE", descs, {"n_ranks": self.n_ranks, "pairs": pairs})[0]
         label = name or f"allreduce_{len(self.sums)}"
         results = [Tensor(self.ranks[r], label, desc, Kind.RESULT) for r in wanted]
         number = self._take_numbers("ALLREDUCE")
@@ -71,7 +73,7 @@ class GroupGraph:
         nodes = []
         for rank, graph in enumerate(self.ranks):
             src = (*parts, *holes, *self._fences[rank], *holes)
-            words = plan.pack("ALLREDUCE", {"rank": rank, "n_ranks": self.n_ranks})
+            words = plan.pack("ALLREDUCE", {"rank": rank, "n_ranks": self.n_ranks, "pairs": pairs})
             nodes.append(Node("ALLREDUCE", words, src, tuple(results), number))
             graph.nodes.append(nodes[-1])
         self.sums.append(_Sum(nodes, wanted))

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from hexnpu.graph import Graph, Tensor
 from hexnpu.models.gguf_file import GgufError, GgufFile
-from hexnpu.tensor import Type
+from hexnpu.tensor import TILE, Type
 
 KvType = Literal["f16", "q8_0"]
 KV_TYPES: dict[str, Type] = {"f16": Type.F16, "q8_0": Type.Q8_0}
+# FFN columns that are summed as plain floats, where a group may split the sum (hexnpu.models.split).
+FFN_SECTION = 128
 # Decode graphs see the KV cache in steps of so many rows, so that one compiled graph serves as many tokens.
 KV_STEP = 256
 
@@ -146,8 +148,17 @@ class Llama:
 
     def layer(self, g: Graph, layer: int, x: Tensor, step: Step) -> Tensor:
         attention, x = self.attention(g, layer, x, step)
-        x = self._project(g, f"blk.{layer}.attn_output", attention, f"ffn_inp-{layer}", add=x)
-        return self._project(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x), f"l_out-{layer}", add=x)
+        x = self._project_back(g, f"blk.{layer}.attn_output", attention, f"ffn_inp-{layer}", x)
+        return self._project_back(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x), f"l_out-{layer}", x)
+
+    def section(self, weight: str) -> int:
+        """Of the sums that a group may split between sections: on one NPU the same, so that both give the same bits."""
+        return FFN_SECTION if weight.endswith("ffn_down") else math.lcm(self.config.value_dim, TILE)
+
+    def biased(self, g: Graph, weight: str, y: Tensor) -> Tensor:
+        """y plus the weight's bias, where the file has one."""
+        name = f"{weight}.bias"
+        return g.add(y, self._weight(g, name), name=y.name) if name in self.file.tensors else y
 
     def attention(self, g: Graph, layer: int, x: Tensor, step: Step) -> tuple[Tensor, Tensor]:
         """The heads' outputs before their projection, and x; of the last layer only the rows that reach the head."""
@@ -203,12 +214,12 @@ class Llama:
     def _norm(self, g: Graph, weight: str, x: Tensor, name: str) -> Tensor:
         return g.mul(g.rms_norm(x, eps=self.config.eps), self._weight(g, f"{weight}.weight"), name=name)
 
-    def _project(self, g: Graph, weight: str, x: Tensor, name: str, add: Tensor | None = None) -> Tensor:
-        """weight @ x, plus its bias where the file has one, plus `add`. Names are those of llama.cpp's graphs."""
-        y = g.mul_mat(self._weight(g, f"{weight}.weight"), x, name=name)
-        if f"{weight}.bias" in self.file.tensors:
-            y = g.add(y, self._weight(g, f"{weight}.bias"), name=name)
-        return y if add is None else g.add(y, add, name=name)
+    def _project(self, g: Graph, weight: str, x: Tensor, name: str, section: int = 0) -> Tensor:
+        """weight @ x, plus its bias where the file has one. Names are those of llama.cpp's graphs."""
+        return self.biased(g, weight, g.mul_mat(self._weight(g, f"{weight}.weight"), x, section=section, name=name))
+
+    def _project_back(self, g: Graph, weight: str, x: Tensor, name: str, residual: Tensor) -> Tensor:
+        return g.add(self._project(g, weight, x, name, self.section(weight)), residual, name=name)
 
     def _rope(self, g: Graph, x: Tensor, pos: Tensor) -> Tensor:
         r = self.config.rope

@@ -1,8 +1,10 @@
 """A llama model over the ranks of a group: layers in turn, or every layer's heads and FFN columns side by side.
 
 Tensor split: rank r has some query heads with the KV heads they read, and some columns of the FFN; what the ranks'
-output projections give is summed by ALLREDUCE, twice a layer. Layer split: rank r has some layers, and hands over to
-the next. Shares need not be even. A cut through the K of a quantized weight lies between two of its blocks.
+output projections give is summed by ALLREDUCE, twice a layer. With quantized weights, which round the activations that
+they meet, a last bit of a sum could grow; so their parts of sums are pairs (plan.matmul), cut between sections, and
+their sum is the one of one NPU. Layer split: rank r has some layers, and hands over to the next. Shares need not be
+even. A cut through the K of a quantized weight lies between two of its blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from hexnpu.errors import UsageError
 from hexnpu.graph import Graph, Tensor
 from hexnpu.group_graph import GroupGraph
 from hexnpu.models.gguf_file import GgufTensor
-from hexnpu.models.llama import Llama, Step
+from hexnpu.models.llama import FFN_SECTION, Llama, Step
+from hexnpu.repack import TILED
 from hexnpu.tensor import BLOCKS, TILE, Shape, Type, row_bytes
 
 SplitMode = Literal["layer", "tensor"]
@@ -132,11 +135,10 @@ class WeightSlice:
 class _Shard(Llama):
     """One rank's part of a tensor-split model: a llama with fewer heads and columns, over slices of the weights."""
 
-    def __init__(self, model: Llama, heads: Share, columns: Share, vocab: Share, adds_bias: dict[str, bool]) -> None:
-        """`adds_bias`: whether this rank's part of the sum behind a projection has the bias."""
+    def __init__(self, model: Llama, heads: Share, columns: Share, vocab: Share) -> None:
         c = model.config
         group = c.n_heads // c.n_kv_heads
-        self.heads, self.columns, self.vocab, self._adds_bias = heads, columns, vocab, adds_bias
+        self.heads, self.columns, self.vocab = heads, columns, vocab
         self.kv = Share(heads.first // group, -(-heads.end // group)) if heads.n else Share(0, 0)
         self.file, self.n_ctx, self.kv_type = model.file, model.n_ctx, model.kv_type
         self.config = replace(c, n_heads=heads.n, n_kv_heads=self.kv.n, n_ff=columns.n)
@@ -149,13 +151,12 @@ class _Shard(Llama):
             return self._part(g, f"blk.{layer}.attn_output", attention), x
         if step.out_rows is not None and layer == self.config.n_layers - 1:
             x = g.get_rows(x, step.out_rows)
-        return self._nothing(g, x), x
+        return self._nothing(g, f"blk.{layer}.attn_output", x), x
 
     def ffn_part(self, g: Graph, layer: int, x: Tensor) -> Tensor:
         """This rank's part of the FFN's output."""
-        if not self.columns.n:
-            return self._nothing(g, x)
-        return self._part(g, f"blk.{layer}.ffn_down", self.gated(g, layer, x))
+        weight = f"blk.{layer}.ffn_down"
+        return self._part(g, weight, self.gated(g, layer, x)) if self.columns.n else self._nothing(g, weight, x)
 
     def head_part(self, g: Graph, x: Tensor) -> Tensor:
         """The logits of this rank's part of the vocabulary."""
@@ -163,15 +164,18 @@ class _Shard(Llama):
         head = self._sliced(self.head_name, WeightSlice(self.file.tensor(self.head_name), rows=self.vocab))
         return g.mul_mat(g.weight("output.weight", head), x, name="result_output")
 
-    def _part(self, g: Graph, weight: str, x: Tensor) -> Tensor:
-        y = g.mul_mat(self._weight(g, f"{weight}.weight"), x, name=f"{weight}.part")
-        if self._adds_bias[weight.split(".")[-1]] and f"{weight}.bias" in self.file.tensors:
-            y = g.add(y, g.weight(f"{weight}.bias", self.file.tensor(f"{weight}.bias")), name=f"{weight}.part")
-        return y
+    def in_pairs(self, weight: str) -> bool:
+        """Whether the parts of a projection are pairs."""
+        return self.file.tensor(f"{weight}.weight").type in TILED
 
-    def _nothing(self, g: Graph, x: Tensor) -> Tensor:
+    def _part(self, g: Graph, weight: str, x: Tensor) -> Tensor:
+        w, name = self._weight(g, f"{weight}.weight"), f"{weight}.part"
+        return g.mul_mat(w, x, section=self.section(weight), pair=self.in_pairs(weight), name=name)
+
+    def _nothing(self, g: Graph, weight: str, x: Tensor) -> Tensor:
         """What a rank without a share adds: a state that nobody writes."""
-        return g.state(f"nothing-{x.ne[1]}", x.ne[:2])
+        n = 1 + self.in_pairs(weight)
+        return g.state(f"nothing-{x.ne[1]}x{n}", (*x.ne[:2], n))
 
     def _weight(self, g: Graph, name: str) -> Tensor:
         rows, cols = self._cut_of(name)
@@ -194,9 +198,9 @@ class _Shard(Llama):
             "ffn_up": self.columns,
         }
         inputs = {"attn_output": self.heads.times(c.value_dim), "ffn_down": self.columns}
-        if part in outputs:
-            return (None, outputs[part]) if name.endswith(".bias") else (outputs[part], None)
-        return None, inputs.get(part)
+        if name.endswith(".bias"):
+            return None, outputs.get(part)
+        return outputs.get(part), inputs.get(part)
 
 
 class SplitLlama:
@@ -260,15 +264,10 @@ class SplitLlama:
         model, c = self._model, self.config
         block = self._block("attn_output")
         heads = cut_heads(c.n_heads, c.n_kv_heads, self.weights, lambda h: h * c.value_dim % block == 0)
-        unit = max(self._block("ffn_down"), TILE if c.n_ff >= TILE * self.n_ranks else 1)
-        columns = cut(c.n_ff, self.weights, [*range(0, c.n_ff, unit), c.n_ff])
+        even = next((u for u in (FFN_SECTION, TILE) if c.n_ff >= u * self.n_ranks), 1)
+        columns = cut(c.n_ff, self.weights, [*range(0, c.n_ff, max(even, self._block("ffn_down"))), c.n_ff])
         vocab = cut(c.n_vocab, self.weights, [*range(0, c.n_vocab, TILE), c.n_vocab])
-        # The bias of a sum goes into one part of it.
-        head_bias, column_bias = (next(r for r, s in enumerate(shares) if s.n) for shares in (heads, columns))
-        return [
-            _Shard(model, heads[r], columns[r], vocab[r], {"attn_output": r == head_bias, "ffn_down": r == column_bias})
-            for r in range(self.n_ranks)
-        ]
+        return [_Shard(model, heads[r], columns[r], vocab[r]) for r in range(self.n_ranks)]
 
     def _block(self, part: str) -> int:
         """Elements of the largest block along K of a weight in any layer."""
@@ -282,11 +281,19 @@ class SplitLlama:
         steps = [shards[r].step(g.ranks[r], n_tokens, n_kv, n_outputs) for r in ranks]
         for layer in range(self.config.n_layers):
             parts = [shards[r].attention_part(g.ranks[r], layer, xs[r], steps[r]) for r in ranks]
-            totals = g.allreduce([part for part, _ in parts], name=f"attn_out-{layer}")
-            xs = [g.ranks[r].add(totals[r], parts[r][1], name=f"ffn_inp-{layer}") for r in ranks]
-            totals = g.allreduce([shards[r].ffn_part(g.ranks[r], layer, xs[r]) for r in ranks], name=f"ffn_out-{layer}")
-            xs = [g.ranks[r].add(totals[r], xs[r], name=f"l_out-{layer}") for r in ranks]
+            attention = [part for part, _ in parts]
+            xs = self._add(g, f"blk.{layer}.attn_output", attention, [x for _, x in parts], f"ffn_inp-{layer}")
+            ffn = [shards[r].ffn_part(g.ranks[r], layer, xs[r]) for r in ranks]
+            xs = self._add(g, f"blk.{layer}.ffn_down", ffn, xs, f"l_out-{layer}")
         for r in ranks:
             if shards[r].vocab.n:
                 g.ranks[r].output(shards[r].head_part(g.ranks[r], xs[r]), f"logits-{r}")
         return g
+
+    def _add(
+        self, g: GroupGraph, weight: str, parts: Sequence[Tensor], xs: Sequence[Tensor], name: str
+    ) -> list[Tensor]:
+        """On every rank the sum of the ranks' parts of a projection, its bias, and x."""
+        totals = g.allreduce(parts, pairs=self.shards[0].in_pairs(weight), name=weight)
+        sums = [shard.biased(graph, weight, t) for shard, graph, t in zip(self.shards, g.ranks, totals, strict=True)]
+        return [graph.add(y, x, name=name) for graph, y, x in zip(g.ranks, sums, xs, strict=True)]

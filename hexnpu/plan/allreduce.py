@@ -2,10 +2,14 @@
 
 Sources: inputs 0..3 in rank order, fences 4..7, the residual 8. Every rank gets a slice of the elements (dense tensors)
 or of the rows. See kernels/allreduce-ops.c.
+
+`pairs`: the inputs are [N, M, 2], as MUL_MAT gives them, sums and what they lack; the result [N, M] is the float
+nearest to the sum of all.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,7 +24,7 @@ from hexnpu.wire import MAX_RANKS
 
 Array = npt.NDArray[Any]
 
-SEQ, RANK, N_RANKS = 0, 1, 2
+SEQ, RANK, N_RANKS, PAIRS = 0, 1, 2, 3
 FENCES, RESIDUAL = MAX_RANKS, 2 * MAX_RANKS
 KERNEL_1D, KERNEL_2D = 0, 1
 # Slices begin at whole vectors, so that no two ranks write into one line of memory.
@@ -43,9 +47,15 @@ def infer(op: str, src: Sequence[Desc | None], params: dict[str, object]) -> tup
     residual = src[RESIDUAL] if len(src) > RESIDUAL else None
     if (op == "ALLREDUCE_ADD") != (residual is not None):
         raise ShapeError(f"{op} has {'no' if residual is None else 'a'} residual")
-    if residual is not None and not residual_fits(inputs[0], residual):
-        raise ShapeError(f"{op}: the residual {residual} is neither like {inputs[0]} nor one row of it")
-    return (Desc.contiguous(inputs[0].type, inputs[0].ne),) * n
+    ne = inputs[0].ne
+    if params.get("pairs"):
+        if ne[2:] != (2, 1) or inputs[0].type != Type.F32:
+            raise ShapeError(f"{op}: {inputs[0]} are no pairs, which are F32 [N, M, 2]")
+        ne = (*ne[:2], 1, 1)
+    result = Desc.contiguous(inputs[0].type, ne)
+    if residual is not None and not residual_fits(result, residual):
+        raise ShapeError(f"{op}: the residual {residual} is neither like {result} nor one row of it")
+    return (result,) * n
 
 
 def residual_fits(x: Desc, residual: Desc) -> bool:
@@ -54,12 +64,12 @@ def residual_fits(x: Desc, residual: Desc) -> bool:
 
 
 def pack(op: str, params: dict[str, object]) -> tuple[int, ...]:
-    """`rank` and `n_ranks`."""
-    rank = params.get("rank")
+    """`rank`, `n_ranks` and `pairs`."""
+    rank, pairs = params.get("rank"), params.get("pairs", False)
     n = _n_ranks(op, params)
-    if not isinstance(rank, int) or not 0 <= rank < n or set(params) - {"rank", "n_ranks"}:
+    if not isinstance(rank, int) or not 0 <= rank < n or set(params) - {"rank", "n_ranks", "pairs"}:
         raise ShapeError(f"{op}: rank {rank} of {n} ranks")
-    return (0, rank, n, *[0] * 13)
+    return (0, rank, n, int(bool(pairs)), *[0] * 12)
 
 
 def _n_ranks(op: str, params: dict[str, object]) -> int:
@@ -82,7 +92,11 @@ def plan(spec: OpSpec, device: Device) -> Plan:
             raise Refusal(f"operand {i} is {desc.type.name}, dst is {dst.type.name}; the kernel takes one type")
     if residual is not None and not residual_fits(dst, residual):
         raise Refusal(f"the residual {residual} is neither like {dst} nor one row of it")
-    is_1d = all(d.is_contiguous and d.ne == dst.ne for d in (*sides, *spec.dst))
+    pairs = bool(spec.params[PAIRS])
+    alike = (*sides[n_ranks if pairs else 0 :], *spec.dst)
+    is_1d = all(d.is_contiguous for d in (*sides, *spec.dst)) and all(d.ne == dst.ne for d in alike)
+    if pairs and not is_1d:
+        raise Refusal("pairs are summed where all is dense and the residual is not one row for all")
     if not is_1d and not all(_rows_in_step(d) for d in (*sides, *spec.dst)):
         raise Refusal("an operand's rows do not follow each other with one stride; make it contiguous first")
     itemsize = DTYPES[dst.type].itemsize
@@ -100,8 +114,9 @@ def plan(spec: OpSpec, device: Device) -> Plan:
             block = max(1, min(tile_bytes // pitch, -(-rows // n_threads)))
             kernel = KERNEL_1D if is_1d else KERNEL_2D
             result = Plan(kernel, kind, n_threads, block, (chunk, STAGES, first, count))
-            for desc in (*sides, dst):
-                result.per_thread(STAGES * pitch * (1 if desc.n_rows == 1 else block))
+            for i, desc in enumerate((*sides, dst)):
+                rows = 2 if pairs and i < n_ranks else 1 if desc.n_rows == 1 else block
+                result.per_thread(STAGES * pitch * rows)
             if result.vtcm_bytes <= device.vtcm_bytes:
                 return result
             tile_bytes //= 2
@@ -130,11 +145,15 @@ def _rows_in_step(d: Desc) -> bool:
 
 
 def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -> tuple[Array, ...]:
-    """The sum in rank order, then the residual, rounded after each addition as `dtype` does."""
-    total: Array | None = None
-    for a in (*src[: spec.params[N_RANKS]], *src[RESIDUAL : RESIDUAL + 1]):
+    """The sum in rank order, then the residual, rounded after each addition as `dtype` does; that of pairs once."""
+    inputs = [a.astype(dtype) for a in src[: spec.params[N_RANKS]] if a is not None]
+    total = _sum_of_pairs(inputs).astype(dtype) if spec.params[PAIRS] else functools.reduce(np.add, inputs)
+    for a in src[RESIDUAL : RESIDUAL + 1]:
         if a is not None:
-            values = a.astype(dtype)
-            total = values if total is None else np.add(total, values)
-    assert total is not None
+            total = np.add(total, a.astype(dtype))
     return (total,) * len(spec.dst)
+
+
+def _sum_of_pairs(pairs: Sequence[Array]) -> Array:
+    """Of arrays [1, 2, M, N], as [1, 1, M, N] in float64."""
+    return np.asarray(np.concatenate(pairs, axis=1).sum(axis=1, keepdims=True, dtype=np.float64))

@@ -2,6 +2,10 @@
 
 W [K, N], X [K, M] and dst [N, M] in F32; dimensions 2 and 3 of X are multiples of W's, as in ggml. The kernels
 and what the numbers of a plan mean are described in htp_kernels/kernels/matmul-shape.h.
+
+`section`: so many k are summed as floats, and the sections' sums so that the result hardly depends on their order
+(quantized weights; float ones ignore it). `pair`: MUL_MAT gives such a sum as [N, M, 2], a float and what it lacks, for
+an ALLREDUCE of pairs.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ MARK = 128
 MAX_SRC = {"MUL_MAT": 2, "MUL_MAT_NX": 5, "MUL_MAT_ADD": 3}
 TILE_TYPES = frozenset(TILED.values())
 
+SECTION, PAIR = 0, 1  # params
 MAX_SEGMENT = 4096  # k per transfer of X
 GROUP = 128  # k that are quantized together
 OWN_ELEMENTS = 4096  # activations up to which each thread prepares its own copy
@@ -43,6 +48,7 @@ class _Op:
     weights: tuple[Desc, ...]
     addend: Desc | None
     dst: tuple[Desc, ...]
+    pair: bool
 
     @property
     def k(self) -> int:
@@ -96,6 +102,7 @@ def _roles(op: str, src: Sequence[Desc | None]) -> tuple[Desc, tuple[Desc, ...],
 def infer(op: str, src: Sequence[Desc | None], params: dict[str, object]) -> tuple[Desc, ...]:
     """One F32 [N, M, ..] per weight. Raises ShapeError where K, the outer dimensions or the addend do not fit."""
     x, weights, addend = _roles(op, src)
+    section, pair = _params(op, params)
     results = []
     for w in weights:
         if w.ne[0] != x.ne[0]:
@@ -103,16 +110,26 @@ def infer(op: str, src: Sequence[Desc | None], params: dict[str, object]) -> tup
         for d in (2, 3):
             if x.ne[d] % w.ne[d] if w.ne[d] else x.ne[d]:
                 raise ShapeError(f"{op}: dimension {d} of the activation {x} is no multiple of that of the weight {w}")
-        results.append(Desc.contiguous(Type.F32, (w.ne[1], *x.ne[1:])))
+        results.append(Desc.contiguous(Type.F32, (w.ne[1], x.ne[1], x.ne[2] * (1 + pair), x.ne[3])))
+    if pair and (op != "MUL_MAT" or not section or x.ne[2:] != (1, 1)):
+        raise ShapeError(f"{op}: a pair is the result of a MUL_MAT with sections, of one matrix")
     if addend is not None and addend.ne not in (results[0].ne, (results[0].ne[0], 1, 1, 1)):
         raise ShapeError(f"{op}: the addend {addend} is neither the result's shape {results[0]} nor one row of it")
     return tuple(results)
 
 
 def pack(op: str, params: dict[str, object]) -> tuple[int, ...]:
-    if params:
-        raise ShapeError(f"{op} takes no parameters, not {', '.join(params)}")
-    return (0,) * 16
+    """`section` (k, in whole tiles) and `pair`."""
+    return (*_params(op, params), *(0,) * 14)
+
+
+def _params(op: str, params: dict[str, object]) -> tuple[int, bool]:
+    section, pair = params.get("section", 0), params.get("pair", False)
+    if set(params) - {"section", "pair"} or not isinstance(section, int) or not isinstance(pair, bool):
+        raise ShapeError(f"{op} takes section (a number) and pair (or not), not {params}")
+    if section < 0 or section % TILE:
+        raise ShapeError(f"{op}: sections of {section}; they are of whole tiles of {TILE}")
+    return section, pair
 
 
 def weight_type(op: str, src_index: int, desc: Desc) -> Type | None:
@@ -124,9 +141,11 @@ def weight_type(op: str, src_index: int, desc: Desc) -> Type | None:
 def plan(spec: OpSpec, device: Device) -> Plan:
     x, weights, addend = _roles(spec.op, spec.src)
     _refuse_types(x, weights, addend)
-    op = _Op(x, weights, addend, spec.dst)
+    op = _Op(x, weights, addend, spec.dst, bool(spec.params[PAIR]))
     if op.k == 0:
         raise Refusal("K is 0")
+    if op.pair and (not op.tiled or addend is not None):
+        raise Refusal("a pair is the sum over a quantized weight, and nothing is added to it")
     smallest: Plan | None = None
     for candidate in _candidates(op, device):
         if candidate.vtcm_bytes <= device.vtcm_bytes:
@@ -187,7 +206,7 @@ def _layout(op: _Op, n_threads: int, depth: int, per_step: int, chunk: int) -> P
     (result.per_thread if own else result.shared)(chunk * -(-op.k // segment) * (record + MARK))
     result.per_thread(2 * 4 * segment + scales)
     result.per_thread(depth * per_step * op.unit_bytes)
-    result.per_thread(depth * block_cols * pitch)
+    result.per_thread(depth * block_cols * pitch * (1 + op.pair))
     if op.addend is not None:
         result.per_thread(depth * (block_cols if op.addend.n_rows > 1 else 1) * pitch)
     return result
@@ -197,6 +216,10 @@ def reference(spec: OpSpec, src: Sequence[Array | None], dtype: npt.DTypeLike) -
     arrays = [a.astype(dtype, copy=False) for a in src if a is not None]
     if spec.op == "MUL_MAT_NX":
         return tuple(_multiply(w, arrays[0]) for w in arrays[1:])
+    if spec.params[PAIR]:
+        exact = _multiply(arrays[0].astype(np.float64), arrays[1].astype(np.float64))
+        near = exact.astype(np.float32)
+        return (np.concatenate([near, exact - near], axis=1).astype(dtype),)
     product = _multiply(arrays[0], arrays[1])
     return (product + arrays[2] if spec.op == "MUL_MAT_ADD" else product,)
 

@@ -6,6 +6,10 @@
  * all planes are columns of one. Per plane and chunk of columns, the threads bring the chunk's activations into VTCM,
  * then each streams its share of the units of all weights, `per_step` at a time, and writes blocks of `block_cols`
  * columns.
+ *
+ * With sections (tiled weights only) the products of so many k each are summed as floats, and the sections' sums as
+ * pairs (hvx-pair.h): a K that is cut between sections, over the ranks of a group, then sums to the same float but for
+ * one time in a million or so. A part of such a sum leaves as a pair: dst[.., 0] is hi, dst[.., 1] is lo.
  */
 #pragma once
 
@@ -13,6 +17,8 @@
 #include "htp-tiles.h"
 #include "hvx-base.h"
 
+/* params */
+enum mm_param { MM_PARAM_SECTION, MM_PARAM_PAIR };
 /* kernel_params.kernel, numbered as --hex-mm-select does */
 enum mm_kernel { MM_FLAT = 1, MM_TILED = 2 };
 /* kernel_params.args; HTP_KP_BLOCK is per_step */
@@ -43,9 +49,12 @@ struct mm {
     uint32_t n_units[HTP_MAX_DST], all_units;
     uint32_t w_row, w_pitch; /* a row's bytes in DDR and in VTCM (tiled: of a unit) */
     uint32_t unit_bytes;     /* in VTCM */
+    uint32_t section;  /* tiles of a section; 0: all of K is one */
+    uint32_t n_parts;  /* 2: results are pairs */
     uint32_t per_step, chunk, block_cols, segment, depth;
     uint32_t n_segments, record_bytes; /* of the activations of a column */
     uint32_t act_pitch, out_pitch, add_pitch;
+    uint32_t out_part; /* bytes from hi to lo in a block of results */
     mm_prepare prepare;
     mm_compute compute;
 };

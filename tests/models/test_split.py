@@ -159,6 +159,18 @@ def test_small_models_of_blocks(type: Q, tmp_path: Path) -> None:
         assert nmse(logits(file, tokens, n_ranks, Split("tensor")), want) < 2e-4, n_ranks
 
 
+@pytest.mark.parametrize("type", [Q.Q4_0, Q.Q4_1, Q.Q8_0])
+def test_small_models_of_blocks_cut_between_sections(type: Q, tmp_path: Path) -> None:
+    """The sums are those of one NPU but for one in a million, so that nearly all logits have the same bits."""
+    model = Tiny(n_layers=4, n_embd=256, n_heads=8, n_ff=640, weights=type, biases=True)
+    file = read_gguf(model.write(tmp_path / "tiny.gguf"))
+    tokens = ChatTokenizer(file).encode(TEXT)
+    want = logits(file, tokens, 1)
+    for n_ranks, weights in ((2, None), (3, None), (4, None), (2, (3.0, 1.0)), (3, (0.0, 1.0, 2.0))):
+        got = logits(file, tokens, n_ranks, Split("tensor", weights))
+        assert np.mean((got == want).all(axis=1)) > 0.9, (n_ranks, weights)
+
+
 def test_weights_go_to_their_rank_only(tmp_path: Path) -> None:
     model = Tiny(n_layers=4, n_embd=128, n_ff=512)
     file = read_gguf(model.write(tmp_path / "tiny.gguf"))
@@ -222,27 +234,55 @@ def as_halves(model: Path, path: Path) -> Path:
 
 def top1(a: list[NDArray[np.float32]], b: list[NDArray[np.float32]]) -> float:
     same = np.concatenate([x.argmax(1) == y.argmax(1) for x, y in zip(a, b, strict=True)])
-    assert len(same) >= 200
+    assert len(same) >= 500
     return float(same.mean())
 
 
-@pytest.mark.slow
-def test_demo_model_agrees_with_the_one_npu_run(demo_gguf: Path, tmp_path: Path) -> None:
-    """In layers bit for bit; side by side, with weights of halves, the same top-1 in 99.5 %.
+MORE_TEXTS = (
+    "Dear Ms Okafor, thank you for your letter of 3 March. We have looked at the two invoices again (nos. 4471 and "
+    "4489) and found that the second one was sent in error: the pump had already been paid for. Please disregard "
+    "it. A credit of 212.50 euros will appear on your account within ten days. We apologise for the trouble and "
+    "remain, yours sincerely,",
+    "To make the dough, mix 500 g of flour with 7 g of dry yeast, a spoonful of sugar and 10 g of salt. Add 320 ml "
+    "of lukewarm water and knead for ten minutes, until it is smooth and no longer sticks to your hands. Cover the "
+    "bowl and let it rest in a warm place for an hour. Meanwhile, chop the onions, fry them slowly in olive oil, "
+    "and",
+    "SELECT customers.name, COUNT(orders.id) AS n FROM customers LEFT JOIN orders ON orders.customer_id = "
+    "customers.id WHERE orders.created_at >= '2021-01-01' GROUP BY customers.name HAVING COUNT(orders.id) > 5 "
+    "ORDER BY n DESC LIMIT 10;",
+    "Q: A train leaves the station at 9:15 and travels 180 km at 72 km/h. When does it arrive?\nA: It travels for "
+    "180 / 72 = 2.5 hours, so it arrives at 11:45.\nQ: A box holds 24 bottles of 0.33 litres each. How many litres "
+    "are in five boxes?\nA:",
+)
 
-    With quantized weights activations are rounded to 8 bits before each product. A sum in another order tips some of
-    them over, and layer by layer this grows into the noise of that rounding, which llama.cpp's bounds (below) measure.
+
+@pytest.mark.slow
+def test_demo_model_in_layers_is_the_one_npu_run(demo_gguf: Path) -> None:
+    file = read_gguf(demo_gguf)
+    texts = [ChatTokenizer(file).encode(text) for text in TEXTS.values()]
+    want = [logits(file, t, 1) for t in texts]
+    for n_ranks in (2, 3, 4):
+        got = [logits(file, t, n_ranks, Split("layer")) for t in texts]
+        assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True)), n_ranks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["as they are", "halves"])
+def test_demo_model_side_by_side_agrees_with_the_one_npu_run(weights: str, demo_gguf: Path, tmp_path: Path) -> None:
+    """The same top-1 in 99.5 %, and with blocks (Q4_1, Q8_0) the same bits of all logits in 95 %.
+
+    With quantized weights activations are rounded to 8 bits before each product, so that one sum whose last bit differs
+    can tip one over, and layer by layer that would grow into the noise of the rounding.
     """
-    halves = as_halves(demo_gguf, tmp_path / "halves.gguf")
-    for path, mode in ((demo_gguf, "layer"), (halves, "tensor")):
-        file = read_gguf(path)
-        texts = [ChatTokenizer(file).encode(text) for text in TEXTS.values()]
-        want = [logits(file, t, 1) for t in texts]
-        for n_ranks in (2, 3, 4):
-            got = [logits(file, t, n_ranks, parse_split(mode, None)) for t in texts]
-            if mode == "layer":
-                assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
-            assert top1(got, want) >= 0.995
+    file = read_gguf(demo_gguf if weights != "halves" else as_halves(demo_gguf, tmp_path / "halves.gguf"))
+    texts = [ChatTokenizer(file).encode(text) for text in (*TEXTS.values(), *MORE_TEXTS)]
+    want = [logits(file, t, 1) for t in texts]
+    for n_ranks, shares in ((2, None), (3, None), (4, None), (2, (3.0, 1.0))):
+        got = [logits(file, t, n_ranks, Split("tensor", shares)) for t in texts]
+        same = np.mean(np.concatenate([(a == b).all(axis=1) for a, b in zip(got, want, strict=True)]))
+        print(weights, n_ranks, shares, sum(map(len, got)), "positions, top-1", top1(got, want), "same bits", same)
+        assert top1(got, want) >= 0.995, (n_ranks, shares)
+        assert weights == "halves" or same >= 0.95, (n_ranks, shares)
 
 
 class Remembered(LlamaCpp):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,11 @@ class Case:
     residual: str = ""  # "", "full" or "row"
     n_dsts: int | None = None
     in_place: bool = False
+    pairs: bool = False  # of a matrix; all is dense
+
+    def part(self, i: int) -> Desc:
+        """An input."""
+        return Desc.contiguous(Type.F32, (*self.desc(i).ne[:2], 2)) if self.pairs else self.desc(i)
 
     def desc(self, i: int) -> Desc:
         dense = Desc.contiguous(self.type, self.ne)
@@ -67,7 +73,7 @@ class Ranks:
         case, n = self.case, len(self.group.sessions)
         n_dsts = n if case.n_dsts is None else case.n_dsts
         one_row = Desc.contiguous(case.type, case.ne[:1])
-        wanted = [case.desc(r) for r in range(n)]
+        wanted = [case.part(r) for r in range(n)]
         wanted += [] if not case.residual else [one_row if case.residual == "row" else case.desc(r) for r in range(n)]
         wanted += [] if case.in_place else [case.desc(r + 1) for r in range(n_dsts)]
         offsets, end = [], GUARD_BYTES
@@ -91,13 +97,16 @@ class Ranks:
         residual = rng.standard_normal(self.view(self.residuals[0]).shape) if self.residuals else None
         for p in self.inputs:
             self.view(p)[...] = rng.standard_normal(self.view(p).shape) * 2.0 ** rng.integers(-8, 8)
+            if self.case.pairs:
+                self.view(p)[:, 1] *= np.float32(2.0**-24)
         for p in self.residuals:
             self.view(p)[...] = residual  # a residual is the same on every rank
 
     def wanted(self) -> np.ndarray[Any, Any]:
         """The sum in rank order, of halves in floats and rounded once; computed from what is in memory now."""
-        total = self.view(self.inputs[0]).astype(np.float32)
-        for p in (*self.inputs[1:], *self.residuals[:1]):
+        inputs = [self.view(p).astype(np.float32) for p in self.inputs]
+        total = sum_of_pairs(inputs) if self.case.pairs else functools.reduce(np.add, inputs)
+        for p in self.residuals[:1]:
             total = total + self.view(p).astype(np.float32)
         return total.astype(DTYPES[self.case.type])
 
@@ -116,7 +125,7 @@ class Ranks:
         holes = [None] * (4 - n)
         residual = [self.residuals[rank]] if self.residuals else []
         src: Sequence[Placed | None] = [*self.inputs, *holes, *self.group.fences, *holes, *residual]
-        words = allreduce.pack(op, {"rank": rank, "n_ranks": n})
+        words = allreduce.pack(op, {"rank": rank, "n_ranks": n, "pairs": self.case.pairs})
         descs = tuple(None if p is None else p.desc for p in src)
         spec = OpSpec(op, words, descs, tuple(p.desc for p in self.outputs))
         planned = plan(spec, self.group.sessions[rank].device)
@@ -168,6 +177,17 @@ class Ranks:
         assert np.array_equal(ours, self.buffer.view), f"{self.case}: bytes outside the outputs changed"
 
 
+def sum_of_pairs(pairs: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Of [1, 2, M, N]: floats in rank order, and what each addition lost with what the pairs lacked."""
+    hi, lo = pairs[0][:, :1], pairs[0][:, 1:]
+    for p in pairs[1:]:
+        total = hi + p[:, :1]
+        # Exact: the sum of two floats and its rounding error have no more than 53 bits here.
+        lost = (hi.astype(np.float64) + p[:, :1] - total).astype(np.float32)
+        hi, lo = total, lo + p[:, 1:] + lost
+    return np.asarray(hi + lo)
+
+
 def random_case(rng: np.random.Generator, n_ranks: int) -> Case:
     """Mostly awkward: odd sizes, one element, fewer elements than ranks, rows apart, one row added to all."""
     shape = [int(rng.choice([1, 2, 3, 31, 64, 127, 576, 1000, 4096, 5001]))]
@@ -180,4 +200,6 @@ def random_case(rng: np.random.Generator, n_ranks: int) -> Case:
     residual = str(rng.choice(["", "full", "row"]))
     n_dsts = int(rng.integers(1, n_ranks + 1)) if rng.random() < 0.3 else None
     in_place = bool(rng.random() < 0.2)
+    if rng.random() < 0.25:
+        return Case(tuple(shape[:2]), residual="full" if residual else "", n_dsts=n_dsts, pairs=True)
     return Case(tuple(shape), type, pads, residual, n_dsts, in_place)

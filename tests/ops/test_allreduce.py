@@ -32,6 +32,10 @@ CASES = {
     "in place": Case((576, 5), in_place=True),
     "in place with residual": Case((576, 5), residual="row", in_place=True),
     "empty": Case((0, 4)),
+    "pairs": Case((576, 7), pairs=True),
+    "pairs with residual": Case((577, 3), residual="full", pairs=True),
+    "one pair": Case((1,), pairs=True),
+    "many pairs for one rank": Case((4096, 30), n_dsts=1, pairs=True),
 }
 
 
@@ -150,5 +154,9 @@ def test_what_the_planner_refuses() -> None:
         plan(spec(0, 2, [crossed, crossed]), Device())
     with pytest.raises(ShapeError, match="inputs differ"):
         allreduce.infer("ALLREDUCE", [x, Desc.contiguous(Type.F32, (64, 5))], {"n_ranks": 2})
+    pairs = Desc.contiguous(Type.F32, (64, 4, 2))
+    assert allreduce.infer("ALLREDUCE", [pairs, pairs], {"n_ranks": 2, "pairs": True})[1].ne == (64, 4, 1, 1)
+    with pytest.raises(ShapeError, match="are no pairs"):
+        allreduce.infer("ALLREDUCE", [x, x], {"n_ranks": 2, "pairs": True})
     with pytest.raises(ShapeError, match="rank 2 of 2"):
         allreduce.pack("ALLREDUCE", {"rank": 2, "n_ranks": 2})

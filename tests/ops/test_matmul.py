@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import gguf
@@ -12,7 +13,7 @@ import pytest
 from hexnpu.batch import BatchBuilder, Placed
 from hexnpu.plan import matmul, op_table
 from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, Region, ShapeError
-from hexnpu.tensor import Desc, Type
+from hexnpu.tensor import Desc, Type, row_bytes
 from hexnpu.wire import TENSOR_WEIGHT
 from tests.ops.harness import (
     Arg,
@@ -194,6 +195,85 @@ def test_views_of_the_result_and_the_addend(type: Type, view: View) -> None:
 def test_long_k_comes_in_segments() -> None:
     src = [weight(Type.Q4_0, 33, 9056), Arg(numbers(3, 9056))]
     check_op("MUL_MAT", src, bound=5e-4)
+
+
+# Sections: sums that a cut of K does not change
+
+
+@pytest.mark.parametrize("m", [1, 7])
+@pytest.mark.parametrize(("k", "section"), [(96, 32), (576, 64), (1536, 128), (480, 160), (100 * 32, 512), (64, 128)])
+@pytest.mark.parametrize("type", QUANTIZED, ids=lambda t: t.name)
+def test_a_sum_in_sections(type: Type, k: int, section: int, m: int) -> None:
+    w, x, params = weight(type, 70, k), numbers(m, k), {"section": section}
+    check_op("MUL_MAT", [w, Arg(x)], params, bound=BOUNDS[type])
+    check_op("MUL_MAT_ADD", [w, Arg(x), Arg(numbers(m, 70, seed=3))], params, bound=BOUNDS[type])
+    pair = floats(run_op("MUL_MAT", [w, Arg(x)], {**params, "pair": True}))[0]
+    assert np.array_equal(np.float32(pair[0] + pair[1]), floats(run_op("MUL_MAT", [w, Arg(x)], params))[0, 0])
+    if Config().arch >= 79 and k > section:
+        assert np.count_nonzero(pair[1]) > pair[1].size / 8
+        assert (np.abs(pair[1]) <= np.abs(pair[0]).max() * 2.0**-22).all()
+
+
+@pytest.mark.parametrize("cuts", [(640,), (512, 1024), (256, 384, 1408)], ids=len)
+@pytest.mark.parametrize("type", QUANTIZED, ids=lambda t: t.name)
+def test_parts_of_a_sum_make_the_same_float(type: Type, cuts: tuple[int, ...]) -> None:
+    """Cut between sections, the pairs of the parts sum to the float that one NPU gives; plain sums mostly do not."""
+    if Config().arch < 79:
+        pytest.skip("qfloat has no exact differences")
+    x, borders = numbers(5, 1536), (0, *cuts, 1536)
+    blocks = rows_of(weight(type, 256, 1536)).reshape(256, -1)
+
+    def run(first: int, end: int, **params: Any) -> np.ndarray[Any, Any]:
+        part = blocks[:, row_bytes(type, first) : row_bytes(type, end)]
+        return floats(run_op("MUL_MAT", [Arg(part, type, weight=True), Arg(x[:, first:end])], params))[0]
+
+    whole = run(0, 1536, section=128)[0]
+    parts = [run(a, b, section=128, pair=True).sum(0) for a, b in pairwise(borders)]
+    assert np.mean(np.float32(sum(parts)) == whole) > 0.999
+    plain = [run(a, b)[0] for a, b in pairwise(borders)]
+    assert np.mean(np.float32(sum(plain)) == run(0, 1536)[0]) < 0.8
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan, 3e38])
+def test_infinity_and_nan_in_sections(bad: float) -> None:
+    """Also where the sum overflows, which leaves no number in what it lacks."""
+    w, x = weight(Type.Q8_0, 40, 256), numbers(3, 256)
+    x[1, 40:80] = bad
+    got = floats(run_op("MUL_MAT", [w, Arg(x)], {"section": 32}))[0, 0]
+    assert not np.isfinite(got[1]).all() if np.isfinite(bad) else not np.isfinite(got[1]).any()
+    assert np.isinf(got[1]).any() or np.isnan(bad)
+    assert np.isfinite(got[[0, 2]]).all()
+
+
+def test_sections_that_make_no_sense() -> None:
+    w, flat = Desc.contiguous(Type.Q4_1, (64, 32)), Desc.contiguous(Type.F32, (64, 32))
+    for params, says in (
+        ({"section": 33}, "whole tiles"), ({"section": -32}, "whole tiles"), ({"pair": True}, "with sections"),
+        ({"sections": 32}, "takes section"),
+    ):  # fmt: skip
+        with pytest.raises(ShapeError, match=says):
+            matmul.infer("MUL_MAT", [w, x(64, 3)], params)
+    with pytest.raises(ShapeError, match="of one matrix"):
+        matmul.infer("MUL_MAT", [w, Desc.contiguous(Type.F32, (64, 3, 2))], {"section": 32, "pair": True})
+    pair = matmul.pack("MUL_MAT", {"section": 32, "pair": True})
+    with pytest.raises(Refusal, match="a pair is the sum over a quantized weight"):
+        matmul.plan(OpSpec("MUL_MAT", pair, (flat, x(64, 3)), (Desc.contiguous(Type.F32, (32, 3, 2)),)), Device())
+
+
+def test_the_device_refuses_sections_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+    src, params = [weight(Type.Q4_1, 70, 96), Arg(numbers(9, 96))], {"section": 32, "pair": True}
+    good = plan_of("MUL_MAT", src, params)
+    small = [replace(r, bytes=r.bytes - 128 * (i == 3)) for i, r in enumerate(good.regions)]
+    outcome = run_op("MUL_MAT", src, params, planned=replace(good, regions=small))
+    assert outcome.error is not None and "VTCM region 3" in outcome.error and not outcome.strayed
+    for words in ((33, 0), (-1, 1), (0, 1), (32, 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(matmul, "pack", lambda op, params, words=words: (*words, *(0,) * 14))
+            outcome = run_op("MUL_MAT", src, params, planned=good)
+        assert outcome.error is not None and "params: sections of" in outcome.error and not outcome.strayed
+    flat = [Arg(numbers(70, 96)), Arg(numbers(9, 96))]
+    outcome = run_op("MUL_MAT", flat, params, planned=plan_of("MUL_MAT", flat))
+    assert outcome.error is not None and "tiled weights" in outcome.error
 
 
 @pytest.mark.slow
