@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     uint64_t id;
     CHECK(argc > 3);
     CHECK_EQUAL(remote_handle64_open(ECHO_URI CDSP_DOMAIN, &handle), AEE_SUCCESS);
-    CHECK_EQUAL(dspqueue_create(CDSP_DOMAIN_ID, 0, 4 * MAX_BYTES, 4 * MAX_BYTES, NULL, NULL, NULL, &queue), AEE_SUCCESS);
+    CHECK_EQUAL(dspqueue_create(CDSP_DOMAIN_ID, 0, 4 * MAX_BYTES, 4 * MAX_BYTES, NULL, NULL, NULL, &queue), 0);
     CHECK_EQUAL(dspqueue_export(queue, &id), AEE_SUCCESS);
     struct echo_start start = {id, 0, ECHO_THREADS, 1};
     remote_arg arg = {.buf = {&start, sizeof start}};

@@ -89,7 +89,8 @@ static void on_error(dspqueue_t queue, AEEResult error, void *context) {
 static int start(const struct echo_start *in) {
     struct echo *e = &echoes[in->number];
     int calls_back = in->kind == ECHO_CALLBACK;
-    int error = dspqueue_import(in->queue_id, calls_back ? on_packet : NULL, calls_back ? on_error : NULL, e, &e->queue);
+    dspqueue_callback_t packet = calls_back ? on_packet : NULL, broken = calls_back ? on_error : NULL;
+    int error = dspqueue_import(in->queue_id, packet, broken, e, &e->queue);
     e->id = in->queue_id;
     e->n_threads = in->kind == ECHO_THREADS && !error ? in->n_threads : 0;
     for (uint32_t i = 0; i < e->n_threads; i++) {

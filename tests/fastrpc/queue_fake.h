@@ -3,29 +3,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "AEEStdErr.h"
+#include "check.h"
 #include "queue/queue.h"
 
-#define CHECK(x)                                                                                                       \
-    do {                                                                                                               \
-        if (!(x)) {                                                                                                    \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #x);                                                             \
-            fflush(stdout);                                                                                            \
-            _Exit(3);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-#define CHECK_IS(call, code)                                                                                           \
-    do {                                                                                                               \
-        int got_ = (int) (call);                                                                                       \
-        if (got_ != (int) (code)) {                                                                                    \
-            printf("%s:%d: %s gives 0x%x, not %s\n", __FILE__, __LINE__, #call, (unsigned) got_, #code);               \
-            fflush(stdout);                                                                                            \
-            _Exit(3);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
+#define CHECK_IS(call, code) CHECK_EQUAL((int) (call), (int) (code))
 
 struct callbacks {
     dspqueue_callback_t packet, error;
@@ -38,7 +21,8 @@ struct pair {
     uint64_t bytes;
 };
 
-struct pair pair_open(uint32_t request_bytes, uint32_t response_bytes, struct callbacks of_cpu, struct callbacks of_dsp);
+struct pair pair_open(uint32_t request_bytes, uint32_t response_bytes, struct callbacks of_cpu,
+                      struct callbacks of_dsp);
 /* Closes what is open. */
 void pair_close(struct pair *pair);
 int fake_close(dspqueue_t queue);

@@ -23,8 +23,8 @@ static uint32_t next_random(void) {
 
 /* Numbers that break things more often than others. */
 static uint32_t odd_number(void) {
-    static const uint32_t edges[] = {0, 1, 7, 8, 9, 16, 24, 32, RING_BYTES - 8, RING_BYTES, RING_BYTES + 8, 65535, 65536,
-                                     65544, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
+    static const uint32_t edges[] = {0, 1, 7, 8, 9, 16, 24, 32, RING_BYTES - 8, RING_BYTES, RING_BYTES + 8, 65535,
+                                     65536, 65544, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
     uint32_t r = next_random() % 4;
     return r == 0 ? next_random() : r == 1 ? next_random() % RING_BYTES & ~7u : edges[next_random() % 18];
 }
@@ -150,7 +150,8 @@ static void fuzz_api(int rounds) {
         dspqueue_read_noblock(queue.cpu, &flags, 64, &n_buffers, got, sizeof message, &bytes, message);
         dspqueue_get_stat(queue.dsp, DSPQUEUE_STAT_READ_QUEUE_BYTES, &value);
         if (error == (int) AEE_EBADITEM || i % 16 == 0) { /* damage stays: go on where the memory says */
-            struct queue_end end = {.memory = queue.memory, .request_bytes = 4096, .response_bytes = 4096, .is_dsp = true};
+            struct queue_end end = {
+                .memory = queue.memory, .request_bytes = 4096, .response_bytes = 4096, .is_dsp = true};
             CHECK_IS(fake_close(queue.dsp), AEE_SUCCESS);
             while (queue_open(&end, &queue.dsp) != AEE_SUCCESS) {
                 atomic_store(&queue.memory->request.read_to, 0);

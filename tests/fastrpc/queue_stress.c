@@ -1,6 +1,6 @@
 /*
- * queue_stress SESSIONS READERS: in each session two threads write messages of random sizes, two threads on the DSP's
- * end answer each with its sum and a buffer, and READERS threads take the answers. Every answer comes once and is right;
+ * queue_stress SESSIONS READERS: in each session two threads write messages of random sizes, READERS threads on the
+ * DSP's end answer each with its sum and a buffer, and as many take the answers. Every answer comes once and is right;
  * with one thread on the way, those of a writer come in order.
  */
 #include <pthread.h>
@@ -107,11 +107,12 @@ static void *reader(void *p) {
 }
 
 int main(int argc, char **argv) {
-    uint32_t n_sessions = argc == 3 ? (uint32_t) atoi(argv[1]) : 0, n_readers = argc == 3 ? (uint32_t) atoi(argv[2]) : 0;
+    uint32_t n_sessions = argc == 3 ? (uint32_t) atoi(argv[1]) : 0;
+    uint32_t n_readers = argc == 3 ? (uint32_t) atoi(argv[2]) : 0;
     static struct job jobs[MAX_SESSIONS][8];
     pthread_t threads[MAX_SESSIONS * 8];
     uint32_t n_threads = 0;
-    if (n_sessions < 1 || n_sessions > MAX_SESSIONS || n_readers < 1 || n_readers > 4) {
+    if (n_sessions < 1 || n_sessions > MAX_SESSIONS || n_readers < 1 || n_readers > 3) {
         return 2;
     }
     fake_map(FD, of_cpu, of_dsp, sizeof of_cpu);
@@ -120,7 +121,7 @@ int main(int argc, char **argv) {
         s->n_messages = MESSAGES / n_sessions / WRITERS * WRITERS;
         s->n_readers = n_readers;
         s->queue = pair_open(2048, 1024, (struct callbacks){0}, (struct callbacks){0});
-        for (uint32_t j = 0; j < WRITERS + 2 * n_readers && j < 8; j++) {
+        for (uint32_t j = 0; j < WRITERS + 2 * n_readers; j++) {
             void *(*work)(void *) = j < WRITERS ? writer : j < WRITERS + n_readers ? echo : reader;
             jobs[i][j] = (struct job){s, j};
             CHECK(!pthread_create(&threads[n_threads++], NULL, work, &jobs[i][j]));

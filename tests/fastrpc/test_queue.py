@@ -1,4 +1,4 @@
-"""The dspqueue API over one process that has both ends: queue_rules.c in every flavour."""
+"""The dspqueue API in one process that has both ends: queue_rules.c and queue_threads.c in every flavour, and more."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FASTRPC = kernels_dir() / "platform/fastrpc"
 PARTS = ("bell", "ring", "queue", "queue-buffers", "queue-read", "queue-write")
 QUEUE = [FASTRPC / "queue" / f"{part}.c" for part in PARTS]
 FLAVOURS = ("release", "asan", "tsan")
-CASES = (
+RULES = (
     "messages", "peek", "full", "stuck", "bad_parameters", "closed_handle", "reopened", "many_queues", "buffers",
-    "references", "time_outs", "wake_ups", "callbacks", "close_in_between", "closing", "death",
-    "churn", "early_wakeup", "damage",
+    "references", "time_outs", "early_wakeup", "damage",
 )  # fmt: skip
+THREADS = ("wake_ups", "callbacks", "close_in_between", "closing", "death", "churn")
 
 
 def run(name: str, flavour: str, *arguments: str, sources: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
@@ -30,9 +30,16 @@ def run(name: str, flavour: str, *arguments: str, sources: Sequence[Path] = ()) 
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", RULES)
 def test_rule(case: str, flavour: str) -> None:
     result = run("queue_rules", flavour, case)
+    assert result.returncode == 0, f"{case}: {result.stdout}{result.stderr}"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("case", THREADS)
+def test_waiting(case: str, flavour: str) -> None:
+    result = run("queue_threads", flavour, case)
     assert result.returncode == 0, f"{case}: {result.stdout}{result.stderr}"
 
 

@@ -7,9 +7,9 @@ static int resolve(struct queue *queue, struct dspqueue_buffer *buffer, int bad_
     uint64_t size = 0, end = (uint64_t) buffer->offset + buffer->size;
     int error = side_find_buffer(&queue->end, buffer, &address, &size);
     if (error) {
-        fr_farf(FR_ERROR, error == (int) AEE_ENOSUCHMAP ? "dspqueue: buffer %u is not mapped: fastrpc_mmap() comes first"
-                                                  : "dspqueue: buffer %u: REF with DEREF, or a DEREF without a REF",
-                buffer->fd);
+        bool unknown = error == (int) AEE_ENOSUCHMAP;
+        fr_farf(FR_ERROR, "dspqueue: buffer %u %s", buffer->fd,
+                unknown ? "is not mapped: fastrpc_mmap() comes first" : "has REF with DEREF, or a DEREF without a REF");
         return error;
     }
     bool fits = buffer->size ? end <= size : buffer->offset == 0 && size <= UINT32_MAX;

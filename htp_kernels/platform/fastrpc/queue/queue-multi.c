@@ -1,5 +1,5 @@
-/* One queue to several domains: a queue to each, behind one handle. queue-write.c writes to all, queue-read.c reads from
- * any. */
+/* One queue to several domains: a queue to each, behind one handle. queue-write.c writes to all, queue-read.c reads
+ * from any. */
 #include "queue-multi.h"
 
 #include <stdlib.h>
