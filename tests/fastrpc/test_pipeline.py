@@ -1,4 +1,4 @@
-"""A kernel as they are written for the NPU: threads, VTCM, user DMA and HVX, from a host program through the stand-in."""
+"""A kernel as they are written for the NPU: threads, VTCM, user DMA and HVX, called through the stand-in."""
 
 from __future__ import annotations
 
