@@ -109,10 +109,12 @@ def _compile(command: Command, source: str, language: str, output: Path, scratch
 
 def _preprocess(command: Command, source: str, language: str) -> list[str]:
     root = kernels_dir() / "platform"
+    # Behind the user's folders, whose headers may have names that the emulator's own also have; before the compiler's,
+    # which has a hexagon_types.h as well.
     folders = [f"-I{root / 'emu'}", f"-I{root / 'emu/libc'}", "-idirafter", str(root / "hexagon/sdk")]
     asm = ["-include", str(root / "emu/asm.h")]
     quiet = ["-Wno-unused-command-line-argument", "-Wno-builtin-macro-redefined"]
-    flags = [*HOST_FLAGS, *_defines(command), *asm, *folders, *command.preprocessor, *quiet]
+    flags = [*HOST_FLAGS, *_defines(command), *asm, *command.preprocessor, *folders, *quiet]
     return [*_compiler(language == "c++"), "-E", *flags, "-x", language, source]
 
 

@@ -30,9 +30,10 @@ def test_flags_of_a_real_build_are_taken(tmp_path: Path) -> None:
     (tmp_path / "more.rsp").write_text("-mllvm -hexagon-x=1 -DQUOTED='a b'")
     command = parse_arguments(
         [
-            "-mcpu=v75", "-mv75", "-mhvx=v75", "-mhvx-length=128B", "-mhmx", "-G0", "-fvectorize", "-flto", "-Wall", "-Werror",
-            "-fno-zero-initialized-in-bss", "-fdata-sections", "-fpic", "-Ofast", "-ffast-math", "-x", "c", f"{tmp_path}/a.c",
-            "-x", "none", "-Wl,-Bsymbolic", "-Wl,-L/nowhere", "-Wl,--no-threads", "-Wl,--wrap=malloc", "-shared",
+            "-mcpu=v75", "-mv75", "-mhvx=v75", "-mhvx-length=128B", "-mhmx", "-G0", "-fvectorize", "-flto", "-Wall",
+            "-Werror", "-fno-zero-initialized-in-bss", "-fdata-sections", "-fpic", "-Ofast", "-ffast-math",
+            "-x", "c", f"{tmp_path}/a.c", "-x", "none",
+            "-Wl,-Bsymbolic", "-Wl,-L/nowhere", "-Wl,--no-threads", "-Wl,--wrap=malloc", "-shared",
             "-Wl,-soname,libx.so", "-Wl,--start-group", f"{tmp_path}/b.o", "/sdk/lib/v75/G0/init.o", "/sdk/libqurt.a",
             "-Wl,--end-group", "-lc", "-lm", f"@{tmp_path}/more.rsp", "-isystem", "/sdk/incs", "-o", "out.so",
         ]

@@ -6,6 +6,7 @@
  * platform are declared under names of its own, so that the headers that declare them as well are free to.
  */
 #pragma once
+#pragma GCC system_header /* no warnings of the source's flags */
 
 #ifdef __cplusplus
 #define EMU_ASM_C extern "C"
