@@ -113,6 +113,8 @@ static void on_death(void *handle) {
 static int create(struct queue_end *end, dspqueue_t *queue) {
     int error = share_memory(end);
     if (error) {
+        fr_farf(FR_ERROR, "dspqueue_create: %llu bytes of memory cannot be shared with the session (0x%x)",
+                (unsigned long long) end->bytes, (unsigned) error);
         return error;
     }
     error = queue_open(end, queue);
