@@ -103,7 +103,8 @@ def _compile(command: Command, source: str, language: str, output: Path, scratch
     language_flags = ["-x", language]
     if cplusplus:
         language_flags.append("-fms-extensions")  # reinterpret_cast of a pointer to uint32_t is a warning then
-    compiler = [*_compiler(cplusplus), *HOST_FLAGS, *command.compiler, *_OPTIONS, *_QUIET]
+    name = f"-fdebug-prefix-map={named}={source}"
+    compiler = [*_compiler(cplusplus), *HOST_FLAGS, *command.compiler, *_OPTIONS, *_QUIET, name]
     return _call([*compiler, *language_flags, *mode, str(named), *to], scratch)
 
 
@@ -191,7 +192,9 @@ _SCRIPT = """SECTIONS {
   .eh_frame : { KEEP(*(.eh_frame)) }
   . = ALIGN(CONSTANT(MAXPAGESIZE));
   .init : { KEEP(*(.init)) }
-  .plt : { *(.plt) *(.plt.*) *(.iplt) }
+  .plt : { *(.plt) *(.iplt) }
+  .plt.got : { *(.plt.got) }
+  .plt.sec : { *(.plt.sec) }
   .text : { *(.text .text.*) }
   .fini : { KEEP(*(.fini)) }
   . = ALIGN(CONSTANT(MAXPAGESIZE));
