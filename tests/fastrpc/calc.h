@@ -20,5 +20,6 @@ enum calc_method {
     CALC_ABORT,
     CALC_EXIT,
     CALC_HANG,
+    CALC_WHERE, /* in: int32 file descriptor, int32 bytes; out: uint32, where HAP_mmap() puts it */
     CALC_MEET, /* in: int32 n; comes back when n calls are in it, AEE_EEXPIRED after 20 s */
 };

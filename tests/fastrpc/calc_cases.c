@@ -186,9 +186,13 @@ static void old_maps(void) {
     remote_handle64 h = calc_open(URI);
     void *p = rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 8192);
     int fd = rpcmem_to_fd(p);
+    int32_t what[2] = {fd, 8192};
+    uint32_t where = 0;
     uint64_t there = 0;
     CHECK_EQUAL(remote_mem_map(CDSP_DOMAIN_ID, fd, REMOTE_MAP_MEM_STATIC, (uintptr_t) p, 8192, &there), AEE_SUCCESS);
     CHECK(there && !(there >> 32));
+    CHECK_EQUAL(calc_inout(h, CALC_WHERE, what, sizeof what, &where, sizeof where), AEE_SUCCESS);
+    CHECK_EQUAL(where, there); /* one mapping, as 4 GiB are soon full */
     CHECK_EQUAL(remote_mem_unmap(CDSP_DOMAIN_ID, there, 8192), AEE_SUCCESS);
     CHECK_EQUAL(remote_mem_unmap(CDSP_DOMAIN_ID, there, 8192), AEE_ENOSUCHMAP);
     CHECK_EQUAL(remote_mmap64(fd, 0, (uintptr_t) p, 8192, &there), AEE_SUCCESS);

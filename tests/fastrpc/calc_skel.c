@@ -52,6 +52,15 @@ static int mapped(const remote_arg *a) {
     return HAP_munmap(p, in[1]);
 }
 
+static int where(const remote_arg *a) {
+    int32_t in[2];
+    memcpy(in, a[0].buf.pv, sizeof in);
+    void *p = HAP_mmap(NULL, in[1], HAP_PROT_READ | HAP_PROT_WRITE, 0, in[0], 0);
+    uint32_t address = (uint32_t) (uintptr_t) p;
+    memcpy(a[1].buf.pv, &address, sizeof address);
+    return p == HAP_MAP_FAILED ? AEE_ENOSUCHMAP : HAP_munmap(p, in[1]);
+}
+
 static void scale(const remote_arg *a) {
     const uint8_t *from = a[0].buf.pv;
     uint8_t *to = a[1].buf.pv;
@@ -106,6 +115,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
         for (volatile int forever = 1; forever;) {
         }
         return 0;
+    case CALC_WHERE: return where(a);
     case CALC_MEET: return meet(a);
     default: return AEE_EUNSUPPORTED;
     }

@@ -1,4 +1,4 @@
-/* Between the files of the library; QUEUE's side needs client.h alone. */
+/* Between the files of the library; the queue needs client.h alone. */
 #pragma once
 
 #include <pthread.h>
