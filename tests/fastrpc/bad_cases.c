@@ -24,7 +24,7 @@ static void absent_domain(void) {
 }
 
 static void absent_npu(void) {
-    opens(CALC_URI CDSP1_DOMAIN, AEE_EBADPARM);
+    opens(CALC_URI CDSP1_DOMAIN, AEE_ECONNREFUSED);
 }
 
 static void no_domain(void) {

@@ -13,7 +13,7 @@ from tests.fastrpc.programs import dsp_library, run_host
 CASES = {
     "unknown_domain": "no DSP is called xdsp; this machine has cdsp (0xe)",
     "absent_domain": "domain 0 is not on this machine",
-    "absent_npu": "no DSP is called cdsp1",
+    "absent_npu": "domain 4 is not on this machine, which has 1 NPU(s) from domain 3: see `hexnpu emulate --npus`",
     "no_domain": "names no domain: append &_dom=cdsp",
     "no_such_session": "no session 4; they are 0 to 3",
     "bad_uri": "is no module's URI: write file:///libNAME_skel.so",
