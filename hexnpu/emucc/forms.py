@@ -124,6 +124,28 @@ def _mux(registers: Registers, m: re.Match[str]) -> None:
     registers.write(m[1], "r", f"({condition} & 1) ? ({U32}){yes} : ({U32}){no}")
 
 
+@_form(r"(p[0-3])=(and|or|xor)\((p[0-3]),(!?)(p[0-3])\)")
+def _predicate_logic(registers: Registers, m: re.Match[str]) -> None:
+    operator = {"and": "&", "or": "|", "xor": "^"}[m[2]]
+    right = f"{'~' if m[4] else ''}{registers.predicate(m[5])}"
+    registers.write(m[1], "p", f"(unsigned char)({registers.predicate(m[3])} {operator} {right})")
+
+
+@_form(r"(p[0-3])=not\((p[0-3])\)")
+def _predicate_not(registers: Registers, m: re.Match[str]) -> None:
+    registers.write(m[1], "p", f"(unsigned char)~{registers.predicate(m[2])}")
+
+
+@_form(rf"(p[0-3])={_S}")
+def _to_predicate(registers: Registers, m: re.Match[str]) -> None:
+    registers.write(m[1], "p", f"(unsigned char){registers.r(m[2])}")
+
+
+@_form(rf"{_S}=(p[0-3])")
+def _from_predicate(registers: Registers, m: re.Match[str]) -> None:
+    registers.write(m[1], "r", registers.predicate(m[2]))
+
+
 # Memory
 
 _TYPES = {
@@ -167,6 +189,21 @@ def _store_vector(registers: Registers, m: re.Match[str]) -> None:
     store = "emu_asm_store_unaligned" if m[1] else "emu_asm_store"
     value = registers.new_value(m[4][:-4]) if m[4].endswith(".new") else registers.vector(m[4])
     registers.run(f"{store}({registers.address(m[2])}{offset}, {value});")
+
+
+@_form(rf"{_V}=vmem(u?)\({_A}\+\+{_I}\)(?::nt)?")
+def _load_vector_and_step(registers: Registers, m: re.Match[str]) -> None:
+    load = "emu_asm_load_unaligned" if m[2] else "emu_asm_load"
+    registers.write(m[1], "v", f"{load}({registers.address(m[3])})")
+    _step(registers, m[3], m[4], 128)
+
+
+@_form(rf"vmem(u?)\({_A}\+\+{_I}\)(?::nt)?=(@\d+|v\d+|v\d+\.new)")
+def _store_vector_and_step(registers: Registers, m: re.Match[str]) -> None:
+    store = "emu_asm_store_unaligned" if m[1] else "emu_asm_store"
+    value = registers.new_value(m[4][:-4]) if m[4].endswith(".new") else registers.vector(m[4])
+    registers.run(f"{store}({registers.address(m[2])}, {value});")
+    _step(registers, m[2], m[3], 128)
 
 
 @_form(rf"(@\d+|r\d+:\d+|r\d+)=mem(w|d)_locked\({_A}\)")
@@ -305,6 +342,6 @@ def _put(registers: Registers, size: str, address: str, token: str) -> None:
     registers.run(f"*(volatile {_TYPES[size]} *){address} = ({_TYPES[size]}){value};")
 
 
-def _step(registers: Registers, base: str, by: str) -> None:
-    value = f"{registers.address(base)} + (__INTPTR_TYPE__){registers.immediate(by)}"
+def _step(registers: Registers, base: str, by: str, unit: int = 1) -> None:
+    value = f"{registers.address(base)} + {unit} * (__INTPTR_TYPE__){registers.immediate(by)}"
     registers.write(base, "pair" if base.startswith("@") else "r", f"({U64 if base.startswith('@') else U32})({value})")

@@ -23,7 +23,7 @@ _ENTRY = re.compile(r"Assembly Syntax:\s*(.+?)\n\s*C Intrinsic Prototype:\s*(\w+
 _PLACE = re.compile(r"\b(?:([RVQP])([a-z])(\2)?\d+)|#([usmUSM]\d+)")
 _TOKEN = re.compile(r"@[HL]?\d+|\b[rv]\d+:\d+|\b[rvqp]\d+\b|\b(?:sp|fp|lr)\b|##?(?:@\d+|-?(?:0x[0-9a-f]+|\d+))")
 _CLASSES = {("R", False): "r", ("R", True): "pair", ("V", False): "v", ("V", True): "w"}
-_SKIPPED = re.compile(r"\+\+|\bM[a-z]2\b|\.new|circ|brev|vgather|HEXAGON_Vect")
+_SKIPPED = re.compile(r"\+\+|\bM[a-z]2\b|\.new|:circ|:brev|vgather")
 
 
 @dataclass(frozen=True)

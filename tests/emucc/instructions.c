@@ -93,6 +93,9 @@ static void packets_and_predicates(int32_t a, int32_t b) {
     print("mux", (uint32_t) x);
     __asm__("p2 = !cmp.eq(%1, %2)\nif (p2) %0 = #44" : "+r"(x) : "r"(a), "r"(a) : "p2");
     print("not eq", (uint32_t) x);
+    __asm__("p0 = cmp.gt(%1, #2)\np1 = cmp.gt(%2, #2)\np2 = and(p0, !p1)\np3 = or(p2, p1)\np0 = not(p3)\n%0 = p0\n"
+            "p1 = %1\nr4 = p1\n%0 = add(%0, r4)" : "=&r"(x) : "r"(a), "r"(b) : "p0", "p1", "p2", "p3", "r4");
+    print("predicate logic", (uint32_t) x);
     __asm__("{ r3 = add(%1, #1)\n memw(%0 + #8) = r3.new }" : : "r"(words), "r"(a) : "r3", "memory");
     print("new value", words[2]);
     __asm__("%0 = #0\n1: %0 = add(%0, %1)\n%1 = add(%1, #-1)\np0 = cmp.gt(%1, #0)\nif (p0) jump 1b\njump 2f\n"
@@ -160,6 +163,10 @@ static void vectors_too(int32_t a) {
             : "=&v"(x) : "v"(x), "v"(y), "r"(vectors) : "q0", "memory");
     vectors[2] = x;
     print("predicates", mix(vectors, 768));
+    const HVX_Vector *from = vectors;
+    __asm__("v3 = vmem(%0++#1)\nv4 = vmem(%0++#2)\nv3.b = vadd(v3.b, v4.b)\nvmem(%0++#-1) = v3\nv3 = vmemu(%0++#1)"
+            : "+r"(from) : : "v3", "v4", "memory");
+    print("stepping", (uint64_t) (from - vectors) + mix(vectors, 768));
     __asm__("%0.b = vadd(%0.b, %1.b)" : "+v"(pair) : "v"(pair));
     vectors[4] = Q6_V_lo_W(pair);
     __asm__("%0 = valign(%1, %2, #5)\n%0 = vror(%0, %3)" : "=&v"(x) : "v"(x), "v"(y), "r"(a));

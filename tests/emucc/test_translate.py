@@ -107,12 +107,26 @@ def test_places_that_are_refused(text: str, said: str) -> None:
         ('asm("activation.hf = mxmem(%0, %0)" : : "r"(1)); asm("weight.hf = mxmem(%0, %0)" : : "r"(1));', "one packet"),
         ('asm("{ activation.ub = mxmem(%0, %0):deep\\n weight.b = mxmem(%0, %0) }" : : "r"(1));', "matrix unit"),
         ('asm("mxmem(%0, %0):after:sat.ub = acc" : : "r"(1));', "matrix unit"),
-        ('int q; asm("%0 = vaddw(%1, %2)" : "=r"(q) : "r"(q), "r"(q));', "not emulated"),
     ],
 )
 def test_what_is_refused(body: str, said: str) -> None:
     errors = errors_of(body)
     assert errors and said in errors[0], errors
+
+
+def test_an_instruction_whose_intrinsic_is_not_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hexnpu.emucc.intrinsics._emulated", lambda: frozenset({"Q6_R_brev_R"}))
+    assert "Q6_P_vaddw_PP is not emulated" in errors_of('int q; asm("%0 = vaddw(%1, %1)" : "=r"(q) : "r"(q));')[0]
+    # The one for pairs is missing: the source compiles only where the operands are no pairs.
+    translated, errors = translate('void f(int q) { asm("%0 = brev(%0)" : "+r"(q)); }', False)
+    assert not errors and "_Static_assert(!(sizeof(q) == 8" in translated
+
+
+@pytest.mark.parametrize("jump", ["if (!p0) jump:nt 1b", "if !P0 jump 1b;", "IF (!p0)  JUMP:T  1B // again"])
+def test_ways_to_write_a_jump(jump: str) -> None:
+    text = f'void f(int *p) {{ asm("1: memw_locked(%0, p0) = %0; {jump}" : : "r"(p)); }}'
+    translated, errors = translate(text, False)
+    assert not errors and "if (!(emu_p0 & 1)) goto emu_l" in translated
 
 
 def test_an_empty_asm_is_a_barrier_for_the_compiler() -> None:
