@@ -9,6 +9,7 @@ import pytest
 
 from hexnpu.emulator_build import LIBRARY_NAMES, emulator_folder
 from hexnpu.native import Target, compile_program
+from tests.conftest import require_tool
 from tests.fastrpc.programs import HERE, dsp_library
 
 # What the real library exports
@@ -40,7 +41,10 @@ def test_a_program_that_loads_it(name: str) -> None:
 
 def test_nothing_but_its_names_is_exported() -> None:
     symbols = subprocess.run(
-        ["nm", "-D", "--defined-only", emulator_folder() / LIBRARY_NAMES[0]], capture_output=True, text=True, check=True
+        [require_tool("nm", "binutils"), "-D", "--defined-only", emulator_folder() / LIBRARY_NAMES[0]],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     exported = {line.split()[-1] for line in symbols.splitlines()}
     assert exported - {*NAMES, "dspqueue_import"} == set()

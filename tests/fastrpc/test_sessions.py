@@ -29,7 +29,7 @@ def test_session(case: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("flavour", ("release", "tsan"))
+@pytest.mark.parametrize("flavour", ("release", pytest.param("tsan", marks=pytest.mark.slow)))
 @pytest.mark.parametrize("case", ("two_sessions", "four_sessions", "killed", "crash"))
 def test_several_sessions_and_threads(case: str, flavour: str) -> None:
     result = run(case, flavour)
@@ -37,6 +37,7 @@ def test_several_sessions_and_threads(case: str, flavour: str) -> None:
     assert "ThreadSanitizer" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ("two_sessions", "crash", "no_leaks"))
 def test_the_library_under_asan(case: str) -> None:
     result = run(case, "asan", ASAN_OPTIONS="detect_leaks=0")
