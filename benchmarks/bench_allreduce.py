@@ -1,10 +1,11 @@
 """Two NPUs as one on the emulator: what a sum over ranks costs, and what a second rank brings.
 
-    .venv/bin/python benchmarks/bench_allreduce.py [MODEL.gguf] [--runs 30] [--tokens 40]
+    .venv/bin/python benchmarks/bench_allreduce.py [MODEL.gguf] [--runs 200] [--tokens 40]
 
 ALLREDUCE: beside a numpy add of the same arrays plus one round trip to the server (an empty batch for each rank). The
-rest is generation, one rank with one thread against two ranks with one each; best and median of interleaved runs, as
-each rank wants a core of its own. The cost of the barriers is what the profile says of FENCE.
+rest is generation, one rank with one thread against two ranks with one each. All are best and median of interleaved
+runs, so that both sides meet the same neighbours: each rank wants a core of its own, and a shared machine's memory is
+at times three times as fast as at others. The cost of the barriers is what the profile says of FENCE.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,15 +31,16 @@ SHAPES = ((4096, 1), (4096, 512))
 DEVICES = ("HTP0:0", "HTP1:0")
 
 
-def times(run: Callable[[], object], runs: int) -> tuple[float, float]:
-    """Best and median in microseconds."""
-    run()
-    taken = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        run()
-        taken.append((time.perf_counter() - start) * 1e6)
-    return min(taken), statistics.median(taken)
+def times(what: Sequence[Callable[[], object]], runs: int) -> list[tuple[float, float]]:
+    """Best and median of each in microseconds, run in turn."""
+    taken: list[list[float]] = [[] for _ in what]
+    for i in range(runs + 1):
+        for run, times_of_it in zip(what, taken, strict=True):
+            start = time.perf_counter()
+            run()
+            if i:
+                times_of_it.append((time.perf_counter() - start) * 1e6)
+    return [(min(t), statistics.median(t)) for t in taken]
 
 
 def sums(runs: int) -> list[dict[str, object]]:
@@ -48,15 +50,21 @@ def sums(runs: int) -> list[dict[str, object]]:
     opened = hexnpu.open(devices=DEVICES, n_threads=1)
     assert isinstance(opened, Group)
     with opened as group:
-        trip = times(lambda: group.run_steps([[empty(group, r)] for r in range(2)], 0), runs)
+        nothing = [[empty(group, r)] for r in range(2)]
         for ne in SHAPES:
             ranks = Ranks(group, Case(ne))
             ranks.fill(np.random.default_rng(0))
             steps = ranks.steps(1)
-            ours = times(lambda steps=steps: group.run_steps(steps, 2), runs)
             a, b = (np.array(ranks.view(p)) for p in ranks.inputs)
             total = np.empty_like(a)
-            numpy = times(lambda a=a, b=b, total=total: np.add(a, b, out=total), runs)
+            ours, trip, numpy = times(
+                (
+                    lambda steps=steps: group.run_steps(steps, 2),
+                    lambda: group.run_steps(nothing, 0),
+                    lambda a=a, b=b, total=total: np.add(a, b, out=total),
+                ),
+                runs,
+            )
             for i, kind in enumerate(("best", "median")):
                 results.append(
                     {"op": f"ALLREDUCE {ne[0]} x {ne[1]}", "of": kind, "us": round(ours[i], 1),
@@ -123,7 +131,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, nargs="?")
-    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=40)
     options = parser.parse_args()
     for result in (*sums(options.runs), *generation(options.model or demo_model(), options.tokens)):

@@ -32,7 +32,7 @@ SLICE_ALIGN_BYTES = 128
 STAGES = 2
 # One operand's share of a tile, and what it shrinks to where the VTCM is small. An op that only adds is all copies, and
 # these are faster when long.
-TILE_BYTES = 32 << 10
+TILE_BYTES = 64 << 10
 MIN_TILE_BYTES = 2 << 10
 
 

@@ -144,8 +144,8 @@ def plan(spec: OpSpec, device: Device) -> Plan:
     op = _Op(x, weights, addend, spec.dst, bool(spec.params[PAIR]))
     if op.k == 0:
         raise Refusal("K is 0")
-    if op.pair and (not op.tiled or addend is not None):
-        raise Refusal("a pair is the sum over a quantized weight, and nothing is added to it")
+    if op.pair and (not op.tiled or spec.op != "MUL_MAT"):
+        raise Refusal("a pair is what MUL_MAT gives of one quantized weight")
     smallest: Plan | None = None
     for candidate in _candidates(op, device):
         if candidate.vtcm_bytes <= device.vtcm_bytes:

@@ -10,6 +10,7 @@ import gguf
 import numpy as np
 import pytest
 
+import hexnpu
 from hexnpu.batch import BatchBuilder, Placed
 from hexnpu.plan import matmul, op_table
 from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, Region, ShapeError
@@ -255,9 +256,32 @@ def test_sections_that_make_no_sense() -> None:
             matmul.infer("MUL_MAT", [w, x(64, 3)], params)
     with pytest.raises(ShapeError, match="of one matrix"):
         matmul.infer("MUL_MAT", [w, Desc.contiguous(Type.F32, (64, 3, 2))], {"section": 32, "pair": True})
-    pair = matmul.pack("MUL_MAT", {"section": 32, "pair": True})
-    with pytest.raises(Refusal, match="a pair is the sum over a quantized weight"):
-        matmul.plan(OpSpec("MUL_MAT", pair, (flat, x(64, 3)), (Desc.contiguous(Type.F32, (32, 3, 2)),)), Device())
+    pair, result = matmul.pack("MUL_MAT", {"section": 32, "pair": True}), Desc.contiguous(Type.F32, (32, 3, 2))
+    with pytest.raises(Refusal, match="a pair is what MUL_MAT gives of one quantized weight"):
+        matmul.plan(OpSpec("MUL_MAT", pair, (flat, x(64, 3)), (result,)), Device())
+
+
+def test_pairs_are_not_fused() -> None:
+    """Neither with a product of the same activation nor with what is added; sections are, with the same sections."""
+    raw = rows_of(weight(Type.Q4_1, 40, 256)).reshape(-1)
+    source = (Type.Q4_1, (256, 40), raw)
+
+    def run(fusion: int) -> tuple[dict[str, np.ndarray[Any, Any]], int]:
+        g = hexnpu.Graph()
+        x, w = g.input("x", (256, 3)), g.weight("w", source)
+        pairs = [g.mul_mat(w, x, section=64, pair=True) for _ in range(2)]
+        g.output(g.add(pairs[0], g.input("add", (40, 3, 2))), "sum")
+        g.output(pairs[1], "pair")
+        for i, section in enumerate((0, 32, 32, 64)):
+            g.output(g.mul_mat(w, x, section=section), f"y{i}")
+        with hexnpu.open("emu", fusion=fusion, strict=True) as session:
+            result = session.run(g, {"x": numbers(3, 256), "add": numbers(2, 3, 40)})
+            return {k: np.array(v) for k, v in result.items()}, session.stats.npu_ops
+
+    (apart, n_apart), (fused, n_fused) = run(0), run(1)
+    assert n_apart == n_fused + 1 == 7
+    for name, values in apart.items():
+        assert np.array_equal(values, fused[name]), name
 
 
 def test_the_device_refuses_sections_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
