@@ -4,9 +4,8 @@
 
 #include <string.h>
 
+#include "hexagon-pairs.h"
 #include "hexagon_types.h"
-
-#define HEX_INLINE static inline __attribute__((always_inline, unused))
 
 // User DMA: implemented by platform/emu/dma.c.
 void Q6_dmstart_A(void *Rs);
