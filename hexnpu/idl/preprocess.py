@@ -7,7 +7,7 @@ this package's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hexnpu.errors import UsageError
@@ -65,7 +65,9 @@ class Preprocessor:
             raise IdlError(branches[-1].place, "this #if has no #endif; add one")
         self._open.pop()
         if not self._open:
-            self.tokens.append(Token(Kind.END, "the end of the file", Place(str(path), len(lines), 1)))
+            last = self.tokens[-1] if self.tokens else Token(Kind.END, "", Place(str(path), 1, 1))
+            end = replace(last.place, column=last.place.column + len(last.text))
+            self.tokens.append(Token(Kind.END, "the end of the file", end))
 
     def _directive(self, tokens: list[Token], line: str, branches: list[Branch], path: Path) -> None:
         if len(tokens) == 1:

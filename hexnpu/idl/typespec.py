@@ -55,13 +55,14 @@ class TypeCursor(Cursor):
         raise IdlError(token.place, f"{what} needs a type, not {token.text}")
 
     def _integer(self) -> Type:
+        place = self.peek().place
         words = [self.take().text]
         while self.peek().text in ("short", "long") and len(words) < 3:
             words.append(self.take().text)
         token = self.peek()
         if " ".join(words) not in PLAIN or token.text in ("char", "double", "int"):
             raise IdlError(
-                token.place,
+                place,
                 f"{' '.join(words)} {token.text} is no type; there are short, long and long long, each with or without "
                 "unsigned, and int8 ... uint64",
             )
@@ -94,9 +95,9 @@ class TypeCursor(Cursor):
                 return Type(name, Handle(64))
             raise IdlError(first, f"interface {name} as a type is not supported; pass a remote_handle64")
         if entity is None:
-            include = '#include "remote.idl"' if name == "remote_handle64" else "declare it before, or include its file"
-            hint = self.scope.similar(name, Type) or f"; {include}"
-            raise IdlError(first, f"unknown type '{name}'{hint}")
+            hint = self.scope.similar(name, Type) or "; declare it before, or include its file"
+            include = '; #include "remote.idl"'
+            raise IdlError(first, f"unknown type '{name}'{include if name == 'remote_handle64' else hint}")
         raise IdlError(first, f"'{name}' is not a type")
 
     def named(self) -> tuple[str, Entity | None]:
