@@ -43,6 +43,15 @@ _FREE = f'd=$1; {EXPAND}; while [ ! -d "$d" ]; do d=$(dirname "$d"); done; df -P
 _NODES = 'for f; do if [ -r "$f" ] && [ -w "$f" ]; then echo "open $f"; elif [ -e "$f" ]; then echo "shut $f"; fi; done'
 
 
+def _run_paths(by: Elf | None, android: bool, musl: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The folders of a file that come before LD_LIBRARY_PATH, and those after it."""
+    if by is None:
+        return (), ()
+    if android:  # bionic ignores DT_RPATH
+        return (), by.run_path
+    return ((), (*by.rpath, *by.run_path)) if musl else (by.rpath, by.run_path)
+
+
 class TargetDoctor:
     """The checks share one connection and what they have read. `directory`: where the package is."""
 
@@ -188,11 +197,7 @@ class TargetDoctor:
     def _taken(self, library: str, by: Elf | None, origin: str) -> str | None:
         """The file that the loader takes for a library: the first of the right machine, as it skips the others."""
         assert self._device is not None
-        run_path = [_ORIGIN.sub(lambda _: origin, p) for p in (by.run_path if by else ())]
-        system = SYSTEM_FOLDERS.get(self._device.target.kind, SYSTEM_FOLDERS["linux"])
-        folders = [posixpath.join(self._home, "lib"), *run_path, *system]
-        cached = self._cached(library) if self._device.target.kind != "android" else []
-        for path in self._lines(_EXIST, *(posixpath.join(f, library) for f in folders), *cached):
+        for path in self._lines(_EXIST, *self._candidates(library, by, origin)):
             try:
                 file = self._elf(path)
             except ValueError:
@@ -200,6 +205,17 @@ class TargetDoctor:
             if file is not None and file.machine == self._machine:
                 return path
         return None
+
+    def _candidates(self, library: str, by: Elf | None, origin: str) -> list[str]:
+        """In the loader's order: glibc's and, without what it knows not, bionic's and musl's."""
+        assert self._device is not None
+        android = self._device.target.kind == "android"
+        musl = by is not None and "ld-musl" in by.interpreter
+        rpath, run_path = ([_ORIGIN.sub(lambda _: origin, p) for p in paths] for paths in _run_paths(by, android, musl))
+        system = SYSTEM_FOLDERS.get(self._device.target.kind, SYSTEM_FOLDERS["linux"])
+        first = [posixpath.join(folder, library) for folder in (*rpath, posixpath.join(self._home, "lib"), *run_path)]
+        cached = [] if android or musl else self._cached(library)
+        return [*first, *cached, *(posixpath.join(folder, library) for folder in system)]
 
     def _cached(self, library: str) -> list[str]:
         """The paths that ld.so.cache has for a library."""

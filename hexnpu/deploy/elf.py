@@ -21,12 +21,16 @@ _MAX_STRINGS = 1 << 20
 
 @dataclass(frozen=True)
 class Elf:
-    """`machine` as `uname -m` calls it; `arch` of a Hexagon file is 73, 75 ..., otherwise 0."""
+    """`machine` as `uname -m` calls it; `arch` of a Hexagon file is 73, 75 ..., otherwise 0.
+
+    `run_path` is DT_RUNPATH; `rpath` is DT_RPATH, its forerunner, where there is no DT_RUNPATH to overrule it.
+    """
 
     machine: str
     bits: int
     needed: tuple[str, ...] = ()
     run_path: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
     interpreter: str = ""
     arch: int = 0
 
@@ -49,10 +53,10 @@ def read_elf(read: Read) -> Elf | None:
         size, count = struct.unpack_from("<HH", head, 42)
     segments = _segments(read(table, size * count), size, wide)
     name = MACHINES.get(machine, f"machine {machine}")
-    needed, run_path = _dynamic(read, segments, wide)
+    needed, run_path, rpath = _dynamic(read, segments, wide)
     interpreter = next((_text(read(at, n), 0) for kind, at, _, n in segments if kind == _PT_INTERP), "")
     arch = int(f"{flags & 0xFF:x}") if name == HEXAGON and f"{flags & 0xFF:x}".isdecimal() else 0
-    return Elf(name, 64 if wide else 32, needed, run_path, interpreter, arch)
+    return Elf(name, 64 if wide else 32, needed, run_path, rpath, interpreter, arch)
 
 
 # (type, offset in the file, address in memory, bytes in the file)
@@ -74,22 +78,24 @@ def _segments(table: bytes, size: int, wide: bool) -> list[Segment]:
     return found
 
 
-def _dynamic(read: Read, segments: list[Segment], wide: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _dynamic(read: Read, segments: list[Segment], wide: bool) -> tuple[tuple[str, ...], ...]:
+    """The names of DT_NEEDED, the folders of DT_RUNPATH, those of DT_RPATH."""
     dynamic = next((s for s in segments if s[0] == _PT_DYNAMIC), None)
     if dynamic is None:
-        return (), ()
+        return (), (), ()
     form = "<qQ" if wide else "<iI"
     data = read(dynamic[1], min(dynamic[3], _MAX_STRINGS))
     usable = len(data) // struct.calcsize(form) * struct.calcsize(form)
     entries = list(struct.iter_unpack(form, data[:usable]))
     values = dict(reversed(entries))
     if _DT_STRTAB not in values:
-        return (), ()
+        return (), (), ()
     at = _offset(values[_DT_STRTAB], segments)
     strings = read(at, min(values.get(_DT_STRSZ, 0), _MAX_STRINGS))
     needed = tuple(_text(strings, value) for tag, value in entries if tag == _DT_NEEDED)
-    path = values.get(_DT_RUNPATH, values.get(_DT_RPATH))
-    return needed, () if path is None else tuple(p for p in _text(strings, path).split(":") if p)
+    tag = _DT_RUNPATH if _DT_RUNPATH in values else _DT_RPATH
+    folders = tuple(p for p in _text(strings, values[tag]).split(":") if p) if tag in values else ()
+    return (needed, folders, ()) if tag == _DT_RUNPATH else (needed, (), folders)
 
 
 def _offset(address: int, segments: list[Segment]) -> int:

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from hexnpu.deploy.checks import State
+from hexnpu.deploy.doctor_there import TargetDoctor
 from hexnpu.deploy.elf import Elf, Read, read_elf
+from hexnpu.deploy.local import LocalDevice
+from hexnpu.deploy.targets import parse_target
+from tests.conftest import require_tool
 
 
 def reader(data: bytes) -> Read:
@@ -58,6 +63,33 @@ def test_linked_by_zig(
     file = read_elf(reader((tmp_path / "m").read_bytes()))
     assert file and (file.machine, file.bits) == (machine, bits)
     assert set(file.needed) == set(needed) and file.run_path == run_path
+
+
+@pytest.mark.parametrize("tags", ["enable", "disable"])
+def test_the_file_that_the_loader_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tags: str) -> None:
+    """DT_RUNPATH comes after LD_LIBRARY_PATH, DT_RPATH before it: what doctor says is what ld.so does."""
+    cc = require_tool("gcc", "gcc")
+    for folder in ("pkg/bin", "pkg/lib", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "x.c").write_text("int x(void) { return 3; }")
+    (tmp_path / "m.c").write_text("int x(void); int main(void) { return x(); }")
+    link = ["-Wl,-rpath,$ORIGIN/../../other", f"-Wl,--{tags}-new-dtags"]
+    for folder in ("pkg/lib", "other"):
+        subprocess.run([cc, "-shared", "-Wl,-soname,libx.so", "x.c", "-o", f"{folder}/libx.so"], cwd=tmp_path, check=True)
+    subprocess.run([cc, "m.c", "other/libx.so", *link, "-o", "pkg/bin/m"], cwd=tmp_path, check=True)
+    environment = {"LD_LIBRARY_PATH": "./lib", "LD_TRACE_LOADED_OBJECTS": "1"}
+    traced = subprocess.run(["bin/m"], cwd=tmp_path / "pkg", env=environment, stdout=subprocess.PIPE, check=True)
+    theirs = re.search(r"libx\.so => (\S+)", traced.stdout.decode())
+    assert theirs
+
+    device = LocalDevice(parse_target("linux:here"))
+    doctor = TargetDoctor(lambda: device, str(tmp_path / "pkg"))
+    assert [finding.state for finding in (*doctor.reach(), *doctor.package())] == [State.OK] * 2
+    file = read_elf(reader((tmp_path / "pkg/bin/m").read_bytes()))
+    assert file and (file.rpath != (), file.run_path != ()) == (tags == "disable", tags == "enable")
+    ours = doctor._taken("libx.so", file, str(tmp_path / "pkg/bin"))
+    monkeypatch.chdir(tmp_path / "pkg")
+    assert ours and Path(ours).samefile(theirs[1])
 
 
 def test_not_elf() -> None:
