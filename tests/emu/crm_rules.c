@@ -239,10 +239,15 @@ static void lock_shared(void *p) {
     NEED(HAP_compute_res_hmx_unlock2(h->id, HAP_COMPUTE_RES_HMX_SHARED) == 0);
 }
 
+static void lock_and_end(void *p) {
+    NEED(HAP_compute_res_hmx_lock(((struct hmx_case *) p)->id) == 0);
+}
+
 static void hmx(void) {
     struct hmx_case h = {.id = acquire_hmx(false, 0)};
     qurt_thread_t ids[3];
     NEED(h.id && acquire_hmx(false, SOON) == 0); /* there is one unit */
+    join(start(100, lock_and_end, &h)); /* a thread that ends gives it up */
     for (uint32_t i = 0; i < 3; i++) {
         ids[i] = start(100, lock_hmx, &h);
     }

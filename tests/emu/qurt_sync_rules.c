@@ -250,6 +250,11 @@ static void hold_context(void *p) {
     qurt_hvx_unlock();
 }
 
+static void lock_and_end(void *p) {
+    (void) p;
+    NEED(qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK);
+}
+
 static void processor(void) {
     qurt_sysenv_max_hthreads_t hardware;
     qurt_arch_version_t arch;
@@ -259,6 +264,7 @@ static void processor(void) {
     NEED(qurt_hvx_get_units() == 0x200 && qurt_hvx_get_mode() == QURT_HVX_MODE_128B);
     NEED(qurt_hvx_lock(QURT_HVX_MODE_64B) != QURT_EOK && qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK);
     NEED(qurt_hvx_get_lock_val() == QURT_HVX_LOCKED && qurt_hvx_lock(QURT_HVX_MODE_128B) == QURT_EOK);
+    join(start("end", 100, 4096, lock_and_end, NULL)); /* a thread that ends gives its context up */
     qurt_sem_init_val(&sems[0], 0);
     qurt_sem_init_val(&sems[1], 0);
     qurt_thread_t holder = start("hold", 100, 4096, hold_context, sems);

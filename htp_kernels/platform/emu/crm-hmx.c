@@ -73,6 +73,12 @@ static int unlock_unit(compute_res_hmx_type_t type) {
     return AEE_SUCCESS;
 }
 
+void emu_hmx_end_thread(void) {
+    if (mine) {
+        unlock_unit(mine_is);
+    }
+}
+
 int HAP_compute_res_hmx_lock(unsigned int context_id) {
     return lock_unit(context_id, HAP_COMPUTE_RES_HMX_NON_SHARED, NULL);
 }

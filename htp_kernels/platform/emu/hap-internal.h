@@ -38,3 +38,5 @@ void emu_arena_give(uint32_t arena, uint32_t offset, uint32_t bytes);
 /* The matrix unit that an active context has, counted from 1; 0: none. */
 uint32_t emu_crm_unit(unsigned int context_id);
 uint32_t emu_n_hmx(void);
+/* A thread that ends gives its matrix unit up. */
+void emu_hmx_end_thread(void);

@@ -84,6 +84,7 @@ static int lock_context(qurt_hvx_mode_t mode, bool wait) {
     if (mode != QURT_HVX_MODE_128B || !n_contexts()) {
         return QURT_EFAILED;
     }
+    qurt_thread_get_id(); /* at the end of a thread that has an id its context is given back */
     pthread_mutex_lock(&lock);
     while (!locked && wait && n_locked >= n_contexts()) {
         pthread_cond_wait(&freed, &lock);
@@ -106,11 +107,13 @@ int qurt_hvx_try_lock(qurt_hvx_mode_t lock_mode) {
 
 /* Also for who has locked none: it gives up the context that using vectors gave it. */
 int qurt_hvx_unlock(void) {
-    pthread_mutex_lock(&lock);
-    n_locked -= locked;
-    locked = false;
-    pthread_cond_signal(&freed);
-    pthread_mutex_unlock(&lock);
+    if (locked) {
+        pthread_mutex_lock(&lock);
+        n_locked--;
+        locked = false;
+        pthread_cond_signal(&freed);
+        pthread_mutex_unlock(&lock);
+    }
     return QURT_EOK;
 }
 

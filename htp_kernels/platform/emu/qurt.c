@@ -72,6 +72,8 @@ void qurt_thread_attr_set_bus_priority(qurt_thread_attr_t *attr, unsigned short 
 /* Runs at the end of each thread that has an id. A thread's stack is in use until then: others take it back. */
 static void end_thread(void *p) {
     struct thread *t = p;
+    qurt_hvx_unlock();
+    emu_hmx_end_thread();
     pthread_mutex_lock(&table_lock);
     t->state = t->stack ? ENDED : FREE;
     pthread_mutex_unlock(&table_lock);
