@@ -6,6 +6,7 @@ this package's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from hexnpu.native import kernels_dir
 
 OWN_FILES = ("AEEStdDef.idl", "remote.idl")
 MAX_DEPTH = 32
+_INCLUDE = re.compile(r"""\s*#\s*(?P<word>include)\s*["<](?P<name>[^"<>]+)[">]\s*$""")
 
 
 @dataclass
@@ -56,8 +58,11 @@ class Preprocessor:
                 number += 1
                 line = line[:-1] + " " + lines[number].rstrip("\r")
             number += 1
-            if line.lstrip().startswith("#"):
-                self._directive(tokens_of_line(line, str(path), first + 1), line, branches, path)
+            if include := _INCLUDE.match(line):
+                if _is_live(branches):
+                    self._include(include["name"], Place(str(path), first + 1, include.start("word") + 1), path)
+            elif line.lstrip().startswith("#"):
+                self._directive(tokens_of_line(line, str(path), first + 1), line, branches)
             elif _is_live(branches):
                 for token in tokens_of_line(line, str(path), first + 1):
                     self.tokens += self._expand(token, ())
@@ -69,7 +74,7 @@ class Preprocessor:
             end = replace(last.place, column=last.place.column + len(last.text))
             self.tokens.append(Token(Kind.END, "the end of the file", end))
 
-    def _directive(self, tokens: list[Token], line: str, branches: list[Branch], path: Path) -> None:
+    def _directive(self, tokens: list[Token], line: str, branches: list[Branch]) -> None:
         if len(tokens) == 1:
             return
         name, rest, place = tokens[1].text, tokens[2:], tokens[1].place
@@ -82,14 +87,14 @@ class Preprocessor:
         elif not _is_live(branches):
             return
         elif name == "include":
-            self._include(line, rest, place, path)
+            raise IdlError(place, '#include needs a file name; write #include "NAME.idl"')
         elif name == "define":
             self._define(rest, place)
         elif name == "undef":
             self.macros.pop(_one_name(rest, place, name), None)
         elif name == "pragma":
             if [token.text for token in rest] == ["once"]:
-                self._once.add(path.resolve())
+                self._once.add(self._open[-1].resolve())
         elif name == "error":
             raise IdlError(place, f"the file says: {line.split('error', 1)[1].strip()}")
         else:
@@ -129,13 +134,7 @@ class Preprocessor:
             raise IdlError(name.place, f"{name.text}(...) is a macro with arguments, which is not supported; use const")
         self.macros[name.text] = rest[1:]
 
-    def _include(self, line: str, rest: list[Token], place: Place, path: Path) -> None:
-        if len(rest) == 1 and rest[0].kind is Kind.STRING:
-            name = rest[0].text[1:-1]
-        elif rest and rest[0].text == "<" and rest[-1].text == ">":
-            name = line[line.index("<") + 1 : line.rindex(">")].strip()
-        else:
-            raise IdlError(place, '#include needs a file name; write #include "NAME.idl"')
+    def _include(self, name: str, place: Place, path: Path) -> None:
         found = self._find(name, place, path)
         self.included[name] = None
         if found.resolve() in self._once:

@@ -86,6 +86,7 @@ BAD = [
     ("const long N = 3u;", "1:16", "is not a number"),
     # the preprocessor
     ('#include "nowhere.idl"\n', "1:2", '"nowhere.idl" is not in'),
+    ("#include nowhere\n", "1:2", "#include needs a file name"),
     ("#ifdef A\n", "1:2", "has no #endif"),
     ("#endif\n", "1:2", "without an #if"),
     ("#if 0\n#else\n#else\n#endif\n", "3:2", "after #else"),
