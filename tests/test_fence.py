@@ -361,7 +361,8 @@ REFUSED: list[tuple[str, Callable[[RawBatch], None], str]] = [
     ("an output too many", lambda b: set_op("dst", 2, 0)(b), "dst2"),
     ("a hole among the outputs", lambda b: (set_op("dst", 2, 3)(b), set_op("dst", 1, wire.ABSENT)(b))[0], "dst2"),
     ("another type", set_tensor(2, type=Type.I32), "dst0: has type 26"),
-    ("another shape", set_tensor(1, ne=(N - 1, 1, 1, 1), size=4 * N - 4), "src1: ne[0] is 1023, dst0 has 1024"),
+    ("another shape", set_tensor(1, ne=(N - 1, 1, 1, 1), size=4 * N - 4), "src1: ne[0] is 1023, must be 1024"),
+    ("parts that are no pairs", set_op("params", 3, 1), "src0: ne[2] is 1, must be 2"),
 ]  # fmt: skip
 
 
