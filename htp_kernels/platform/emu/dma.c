@@ -6,6 +6,8 @@
  * type 0: 5 width, rows << 16 | 6 src stride, dst stride << 16 | 7 src, dst offset
  * type 9: 5 width [23:0], rows [31:24] | 6 rows >> 8 in [7:0], src stride [31:8] | 7 offset.
  * A stride of 0 stands for one more than the field holds (0x10000 or 0x1000000).
+ * Sources of other projects declare `next` as a pointer, which takes two words here: where DSP libraries are loaded,
+ * a descriptor whose second word is 0 (a transfer of no bytes otherwise) is of that kind, and aligned to 8.
  * (Facts: TVM's hexagon_user_dma_descriptors.h, llama.cpp's dma-queue.h, quic/qemu's target/hexagon/dma.)
  *
  * When a transfer happens: lazy, at the poll or wait that sees it done; eager, at start or link; random, at any
@@ -27,8 +29,10 @@
 #define MAX_PENDING 512
 
 struct descriptor {
-    uint32_t next, w1, src, dst, type, w5, w6, w7;
+    uint32_t words[9];
 };
+
+enum word { NEXT, W1, SRC, DST, TYPE, W5, W6, W7 };
 
 struct transfer {
     uintptr_t src, dst;
@@ -63,11 +67,30 @@ const char *emu_dma_configure(const char *value) {
     return end && !*end ? NULL : "HEXNPU_EMU_DMA must be lazy, eager or random:SEED";
 }
 
+/* Where `next` is a 64-bit pointer, every other word comes one later. */
+static uint32_t is_wide(const struct descriptor *d) {
+    return emu_low_has_heap() && !d->words[1];
+}
+
+static uint32_t get(const struct descriptor *d, enum word word) {
+    return d->words[word + (word ? is_wide(d) : 0)];
+}
+
+static bool is_done(const struct descriptor *d) {
+    return get(d, W1) & W1_DONE;
+}
+
+/* The low bits of a descriptor's address and of `next` say other things. */
+static uintptr_t address_bits(uintptr_t value) {
+    return value & (emu_low_has_heap() ? ~(uintptr_t) 7 : ~(uintptr_t) 15);
+}
+
 static struct descriptor *at(uintptr_t address) {
-    if (address % 16 || !emu_low_contains(address, 16)) {
+    struct descriptor *d = (struct descriptor *) address;
+    if (address_bits(address) != address || !emu_low_contains(address, 16) || (address % 16 && !is_wide(d))) {
         emu_die("a DMA descriptor at 0x%zx: must be 16-byte aligned memory of the session", (size_t) address);
     }
-    return (struct descriptor *) address;
+    return d;
 }
 
 static uint32_t or_full(uint32_t stride, uint32_t full) {
@@ -75,8 +98,8 @@ static uint32_t or_full(uint32_t stride, uint32_t full) {
 }
 
 static struct transfer decode(const struct descriptor *d) {
-    struct transfer t = {.src = d->src, .dst = d->dst, .rows = 1};
-    uint32_t w1 = d->w1;
+    struct transfer t = {.src = get(d, SRC), .dst = get(d, DST), .rows = 1};
+    uint32_t w1 = get(d, W1);
     if (w1 & W1_COMPRESSED) {
         emu_die("a DMA descriptor asks for compression, which is not emulated");
     }
@@ -84,20 +107,21 @@ static struct transfer decode(const struct descriptor *d) {
         t.width = w1 & 0xffffff;
         return t;
     }
-    if ((d->type & 0xff) == 0) {
-        t.width = d->w5 & 0xffff;
-        t.rows = d->w5 >> 16;
-        t.src_stride = or_full(d->w6 & 0xffff, 0x10000);
-        t.dst_stride = or_full(d->w6 >> 16, 0x10000);
-    } else if ((d->type & 0xff) == 9) {
-        t.width = d->w5 & 0xffffff;
-        t.rows = d->w5 >> 24 | (d->w6 & 0xff) << 8;
-        t.src_stride = or_full(d->w6 >> 8, 0x1000000);
+    uint32_t type = get(d, TYPE) & 0xff, w5 = get(d, W5), w6 = get(d, W6);
+    if (type == 0) {
+        t.width = w5 & 0xffff;
+        t.rows = w5 >> 16;
+        t.src_stride = or_full(w6 & 0xffff, 0x10000);
+        t.dst_stride = or_full(w6 >> 16, 0x10000);
+    } else if (type == 9) {
+        t.width = w5 & 0xffffff;
+        t.rows = w5 >> 24 | (w6 & 0xff) << 8;
+        t.src_stride = or_full(w6 >> 8, 0x1000000);
         t.dst_stride = or_full(w1 & 0xffffff, 0x1000000);
     } else {
-        emu_die("a DMA descriptor of type %u, which is not emulated (0 and 9 are)", d->type & 0xff);
+        emu_die("a DMA descriptor of type %u, which is not emulated (0 and 9 are)", type);
     }
-    if (d->w7) {
+    if (get(d, W7)) {
         emu_die("a DMA descriptor with a width offset, which is not emulated");
     }
     return t;
@@ -122,15 +146,16 @@ static void complete(struct descriptor *d) {
             memcpy((void *) to, (const void *) from, t.width);
         }
     }
-    d->w1 |= W1_DONE;
+    d->words[W1 + is_wide(d)] |= W1_DONE;
 }
 
 static struct descriptor *next_of(const struct descriptor *d) {
-    return d->next & ~15u ? at(d->next & ~15u) : NULL;
+    uintptr_t next = address_bits(d->words[NEXT]);
+    return next ? at(next) : NULL;
 }
 
 static void skip_done(void) {
-    while (engine.head && engine.head->w1 & W1_DONE) {
+    while (engine.head && is_done(engine.head)) {
         engine.head = next_of(engine.head);
     }
 }
@@ -148,10 +173,10 @@ static void complete_any(void) {
     struct descriptor *ready[MAX_PENDING];
     uint32_t n = 0;
     for (struct descriptor *d = engine.head; d && n < MAX_PENDING; d = next_of(d)) {
-        if (d != engine.head && d->w1 & W1_ORDER) {
+        if (d != engine.head && get(d, W1) & W1_ORDER) {
             break;
         }
-        if (!(d->w1 & W1_DONE)) {
+        if (!is_done(d)) {
             ready[n++] = d;
         }
     }
@@ -208,7 +233,7 @@ void Q6_dmlink_AA(void *tail, void *next) {
     uintptr_t address = low(next);
     if (tail) {
         struct descriptor *t = at(low(tail));
-        t->next = (t->next & 15u) | (uint32_t) address;
+        t->words[NEXT] = (t->words[NEXT] - (uint32_t) address_bits(t->words[NEXT])) | (uint32_t) address;
     }
     if (engine.head) {
         time_passes();
@@ -245,7 +270,7 @@ Word32 Q6_R_dmpause(void) {
 
 /* Goes on with what dmpause gave. */
 void Q6_dmresume_A(void *paused) {
-    uintptr_t address = low(paused) & ~(uintptr_t) 15;
+    uintptr_t address = address_bits(low(paused));
     engine.head = address ? at(address) : NULL;
     skip_done();
 }

@@ -52,7 +52,7 @@ void *emu_low_map_aligned(size_t bytes, size_t align);
 /* Gives a block of emu_low_map() back. */
 void emu_low_unmap(void *block);
 bool emu_low_try_unmap(void *block); /* false: no block begins there */
-/* Whether all of [p, p + bytes) lies in one block. */
+/* Whether all of [p, p + bytes) lies in one block, or in the reserved heap. */
 bool emu_low_contains(uintptr_t p, size_t bytes);
 /* The bytes that can be mapped at most. */
 uint64_t emu_low_capacity(void);
@@ -63,6 +63,7 @@ void emu_low_many_sessions(void);
 /* For a process that loads DSP libraries: blocks begin at 1 GiB, below which its brk heap may grow and libraries lie,
  * and threads map and unmap as they like. Call it before the first block. */
 void emu_low_reserve_heap(void);
+bool emu_low_has_heap(void); /* whether that was called */
 
 /* How HAP_mmap finds a buffer: gives its file descriptor and size, or -1.
  * The descriptor is closed after the mapping. */

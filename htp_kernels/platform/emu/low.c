@@ -215,7 +215,14 @@ void emu_low_unmap(void *block) {
     }
 }
 
+bool emu_low_has_heap(void) {
+    return low_begin == HEAP_END;
+}
+
 bool emu_low_contains(uintptr_t p, size_t bytes) {
+    if (emu_low_has_heap() && p >= LOW_BEGIN && p < HEAP_END && bytes <= HEAP_END - p) {
+        return true; /* heap and libraries: where nothing is mapped there, the access itself says so */
+    }
     lock_to_read();
     uint32_t i = block_of(p);
     bool inside = i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
