@@ -20,7 +20,7 @@ from hexnpu.idl.model import (
 from hexnpu.idl.place import IdlError, Place
 from hexnpu.idl.scope import C_WORDS, Constant, Entity, Scope
 from hexnpu.idl.types import Field, Handle, Scalar, Sequence, Struct, Type
-from hexnpu.idl.typespec import TypeCursor, is_long
+from hexnpu.idl.typespec import TypeCursor, is_result
 from hexnpu.idl.wire import Parameter, is_nested
 
 VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,2}")
@@ -201,7 +201,7 @@ class Parser(TypeCursor):
             raise IdlError(place, "a method cannot return void, for the call itself can fail; return AEEResult or long")
         returns = self.type(f"a method of interface {self.scope.name}")
         name = self.identifier("a method")
-        if not is_long(returns):
+        if not is_result(returns):
             raise IdlError(place, f"method {name.text} must return AEEResult or long; use rout parameters for values")
         self.expect("(", f"after method {name.text}")
         taken: dict[str, Place] = {}

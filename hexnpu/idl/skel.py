@@ -51,6 +51,8 @@ def _entry(interface: Interface) -> str:
     parameters, arguments = _signature(interface)
     name = f"{interface.c}_skel_handle_invoke" if interface.has_handle else f"{interface.c}_skel_invoke"
     lines = ["uint32_t _method = REMOTE_SCALARS_METHOD(_sc);"]
+    if not interface.methods:
+        lines.append("(void) _args;")
     if len(interface.methods) > EXTENDED:
         lines += [
             f"if (_method == {EXTENDED}) {{",

@@ -29,7 +29,7 @@ static remote_handle idl_handle(void)
 
 def write_stub(unit: Unit, interface: Interface) -> str:
     parts = [preamble(unit, interface, runtime.STUB)]
-    if not interface.has_handle:
+    if interface.methods and not interface.has_handle:
         parts.append(HANDLE % interface.c)
     for kind, mode in nested_types(interface):
         parts.append(_send_function(kind) if mode == "in" else _receive_function(kind))

@@ -147,5 +147,6 @@ class TypeCursor(Cursor):
         raise IdlError(place, f"unknown constant '{name}'{hint}" if entity is None else f"'{name}' is not a constant")
 
 
-def is_long(kind: Type) -> bool:
-    return isinstance(kind.shape, Scalar) and kind.shape.kind == "int32"
+def is_result(kind: Type) -> bool:
+    """What a method may return: 32 bits, as a call itself does."""
+    return isinstance(kind.shape, Scalar) and kind.shape.kind in ("int32", "uint32")

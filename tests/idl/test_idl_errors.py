@@ -8,6 +8,7 @@ import pytest
 
 from hexnpu.errors import HexnpuError
 from hexnpu.idl import compile_idl
+from hexnpu.native import kernels_dir
 
 OPEN = '#include "remote.idl"\ninterface it : remote_handle64 {\n'
 
@@ -117,6 +118,11 @@ def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
     (tmp_path / "outer.idl").write_text('#include "inner.idl"\n')
     with pytest.raises(HexnpuError, match=r"inner\.idl:2:5: unknown type 'lung'"):
         compile_idl(tmp_path / "outer.idl")
+
+
+def test_a_base_is_not_compiled() -> None:
+    with pytest.raises(HexnpuError, match="only serves to be included"):
+        compile_idl(kernels_dir() / "platform/hexagon/sdk/remote.idl")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ def test_included_files_have_headers_of_their_own(tmp_path: Path) -> None:
     assert "int child_sum(remote_handle64 _h, const pair *p, int *s);" in files["child.h"]
 
 
+def test_an_interface_without_methods(tmp_path: Path) -> None:
+    compiler = require_tool("clang-19", "clang-19 libclang-rt-19-dev")
+    path = tmp_path / "bare.idl"
+    path.write_text("interface bare {};\n")
+    write_files(path, tmp_path)
+    for part in ("stub", "skel"):
+        run([compiler, *WARNINGS, "-fsyntax-only", *include_flags(tmp_path), str(tmp_path / f"bare_{part}.c")])
+
+
 def test_several_interfaces_of_a_file(tmp_path: Path) -> None:
     """One header, named after the file; a stub and a skel for each interface; the URI names the file's library."""
     path = tmp_path / "pack.idl"
