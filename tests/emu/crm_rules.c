@@ -271,6 +271,15 @@ static void no_hmx(void) {
     NEED(HAP_compute_res_acquire(&attr, 0) == 0); /* asks for nothing */
 }
 
+static void two_units(void) {
+    unsigned int a = acquire_hmx(false, 0), b = acquire_hmx(false, 0);
+    NEED(a && b && acquire_hmx(false, 0) == 0);
+    NEED(HAP_compute_res_hmx_lock(a) == 0);
+    struct hmx_case other = {.id = b};
+    join(start(100, lock_and_end, &other)); /* while this thread has the first */
+    NEED(HAP_compute_res_hmx_unlock(a) == 0 && HAP_compute_res_release(b) == 0 && acquire_hmx(false, 0));
+}
+
 static void alone(void) {
     unsigned int id = acquire_hmx(true, 0), capability = 0;
     uint8_t *vtcm = NULL;
@@ -301,6 +310,7 @@ int main(int argc, char **argv) {
         {"crowd", crowd},
         {"hmx", hmx},
         {"no_hmx", no_hmx},
+        {"two_units", two_units},
         {"alone", alone},
         {"older_calls", older_calls},
     };

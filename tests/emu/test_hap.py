@@ -74,6 +74,10 @@ def test_without_a_matrix_unit_none_is_given() -> None:
     passes("crm_rules", "no_hmx", "release", HEXNPU_EMU_HMX="0")
 
 
+def test_each_context_has_a_matrix_unit_of_its_own() -> None:
+    passes("crm_rules", "two_units", "release", HEXNPU_EMU_HMX="2")
+
+
 def test_vtcm_that_was_given_back_is_seen_by_asan() -> None:
     result = rules("crm_rules", "overrun_part", "asan")
     assert result.returncode != 0 and "use-after-poison" in result.stderr
