@@ -2,14 +2,17 @@
 
     .venv/bin/python benchmarks/bench_push.py [--adb] [--files 500] [--mib 200]
 
-Needs Debian's openssh-server, openssh-client and, with --adb, adb. Each cold push goes into a new folder; the figure is
-the best of three, taken in turns.
+Needs Debian's openssh-server, openssh-client and, with --adb, adb. Each cold push goes into a new folder and knows no
+sums yet; a figure is the best of all rounds. `master` is a connection that OpenSSH keeps open (ControlMaster).
+"The push alone" is the same code in a process that has started and connected: what a push of nothing new costs without
+the start of Python and without the login.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,11 +22,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from hexnpu.deploy.device import open_device
+from hexnpu.deploy.push import Watcher, push
+from hexnpu.deploy.targets import parse_target
 from tests.deploy.conftest import Adb
-from tests.deploy.sshd import Sshd, make_key
+from tests.deploy.sshd import Master, Sshd, make_key
 
 HEXNPU = [sys.executable, "-m", "hexnpu"]
-ROUNDS = 3
+ROUNDS, AGAIN = 3, 7
+Command = list[object]
 
 
 def make_package(root: Path, n_files: int, n_bytes: int) -> None:
@@ -33,7 +40,7 @@ def make_package(root: Path, n_files: int, n_bytes: int) -> None:
         path.write_bytes(os.urandom(n_bytes // n_files))
 
 
-def seconds(command: list[object]) -> float:
+def seconds(command: Command) -> float:
     started = time.monotonic()
     done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True)
     if done.returncode:
@@ -41,19 +48,49 @@ def seconds(command: list[object]) -> float:
     return time.monotonic() - started
 
 
-def compare(folder: Path, ours: Callable[[Path], list[object]], theirs: Callable[[Path], list[object]]) -> None:
-    """`ours` and `theirs` give the command that pushes the package to a folder."""
-    cold, other, again = [], [], []
+def pushes(target: str, package: Path, to: Path) -> Command:
+    return [*HEXNPU, "push", "--target", target, "--install-dir", package, "--target-dir", to]
+
+
+def forget_sums() -> None:
+    shutil.rmtree(Path(os.environ["HEXNPU_CACHE"]) / "push", ignore_errors=True)
+
+
+def compare(folder: Path, package: Path, targets: dict[str, str], theirs: Callable[[Path], Command]) -> None:
+    """`targets`: name -> --target; `theirs` gives the command that copies the package to a folder."""
+    cold: dict[str, list[float]] = {name: [] for name in targets}
+    again: dict[str, list[float]] = {name: [] for name in targets}
+    alone: dict[str, list[float]] = {name: [] for name in targets}
+    other = []
     for n in range(ROUNDS):
-        mine, their = folder / f"ours{n}", folder / f"theirs{n}"
-        cold.append(seconds(ours(mine)))
-        again.append(min(seconds(ours(mine)) for _ in range(3)))
+        for name, target in targets.items():
+            mine = folder / f"ours{n}"
+            forget_sums()
+            cold[name].append(seconds(pushes(target, package, mine)))
+            again[name] += (seconds(pushes(target, package, mine)) for _ in range(AGAIN))
+            alone[name] += alone_seconds(target, package, mine)
+            shutil.rmtree(mine)
+        their = folder / f"theirs{n}"
         their.mkdir()
         other.append(seconds(theirs(their)))
-        subprocess.run(["rm", "-rf", mine, their], check=True)
-    name = theirs(folder)[0]
-    print(f"cold push    {min(cold):6.2f} s   {name} {min(other):6.2f} s   {min(other) / min(cold):6.2f} x faster")
-    print(f"nothing new  {min(again):6.2f} s   {name} {min(other):6.2f} s   {min(other) / min(again):6.2f} x faster")
+        shutil.rmtree(their)
+    best = min(other)
+    print(f"{theirs(folder)[0]:<40}{best * 1e3:8.0f} ms")
+    for what, figures in (("cold push", cold), ("nothing new", again), ("nothing new, the push alone", alone)):
+        for name in targets:
+            ours = min(figures[name])
+            print(f"{what + name:<40}{ours * 1e3:8.0f} ms   {best / ours:6.2f} x faster")
+
+
+def alone_seconds(target: str, package: Path, to: Path) -> list[float]:
+    figures = []
+    with open_device(parse_target(target)) as device:
+        for _ in range(AGAIN):
+            started = time.monotonic()
+            report = push(device, package, str(to), watcher=Watcher())
+            figures.append(time.monotonic() - started)
+            assert not report.sent
+    return figures
 
 
 def bench_ssh(folder: Path, package: Path) -> None:
@@ -65,18 +102,25 @@ def bench_ssh(folder: Path, package: Path) -> None:
     known = home / ".ssh/known_hosts"
     known.write_text(server.known_hosts_line())
     os.environ["HOME"] = str(home)
+    master = Master(server, home)
+    master.start()
     options = ["-q", "-F", "none", "-i", home / ".ssh/id_ed25519", "-o", f"UserKnownHostsFile={known}"]
+    host = f"{server.user}@127.0.0.1"
+    targets = {"": server.target, ", master": master.target}
     try:
         compare(
-            folder,
-            lambda to: [*HEXNPU, "push", "--target", server.target, "--install-dir", package, "--target-dir", to],
-            lambda to: ["scp", *options, "-P", server.port, "-r", package, f"{server.user}@127.0.0.1:{to}"],
+            folder, package, targets, lambda to: ["scp", *options, "-P", server.port, "-r", package, f"{host}:{to}"]
         )
-        ours = [*HEXNPU, "run", "--target", server.target, "--target-dir", folder, "--", "true"]
-        theirs = ["ssh", *options, "-p", server.port, f"{server.user}@127.0.0.1", "true"]
-        run, ssh = (min(seconds(list(command)) for _ in range(7)) for command in (ours, theirs))
-        print(f"run -- true  {run * 1e3:6.0f} ms  ssh {ssh * 1e3:6.0f} ms   {(run - ssh) * 1e3:6.0f} ms more")
+        runs = {f"hexnpu run -- true{name}": [*HEXNPU, "run", "--target", target, "--target-dir", folder, "--", "true"]
+                for name, target in targets.items()}  # fmt: skip
+        runs["ssh true"] = ["ssh", *options, "-p", server.port, host, "true"]
+        runs["ssh true, master"] = ["ssh", "-F", home / ".ssh/config", master.name, "true"]
+        figures = {name: min(seconds(list(command)) for _ in range(AGAIN)) for name, command in runs.items()}
+        for name, figure in figures.items():
+            more = figure - figures["ssh true, master" if "master" in name else "ssh true"]
+            print(f"{name:<40}{figure * 1e3:8.0f} ms   {more * 1e3:6.0f} ms more")
     finally:
+        master.stop()
         server.stop()
 
 
@@ -87,11 +131,7 @@ def bench_adb(folder: Path, package: Path) -> None:
     os.environ["ANDROID_ADB_SERVER_PORT"] = str(adb.port)
     try:
         serial = adb.connect(folder)
-        compare(
-            folder,
-            lambda to: [*HEXNPU, "push", "--target", f"adb:{serial}", "--install-dir", package, "--target-dir", to],
-            lambda to: ["adb", "-s", serial, "push", package, to],
-        )
+        compare(folder, package, {"": f"adb:{serial}"}, lambda to: ["adb", "-s", serial, "push", package, to])
         adb.disconnect(serial)
     finally:
         adb.run("kill-server")
@@ -106,8 +146,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["HEXNPU_CACHE"] = str(folder / "cache")
+        # As installed: with compiled modules, whatever the environment says.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "pyc")
         make_package(folder / "pkg", options.files, options.mib << 20)
-        print(f"{options.mib} MiB in {options.files} files")
+        python = min(seconds([sys.executable, "-c", "pass"]) for _ in range(AGAIN))
+        print(f"{options.mib} MiB in {options.files} files; python -c pass takes {python * 1e3:.0f} ms")
         (bench_adb if options.adb else bench_ssh)(folder, folder / "pkg")
 
 

@@ -29,8 +29,8 @@ _STDIN, _OUT, _ERR, _EXIT, _CLOSE_STDIN = range(5)
 _SHELL_PACKET = 32768
 # The sync service takes at most 64 KiB a chunk.
 _SYNC_CHUNK = 64 * 1024
-# Sent in one go.
-_PACKET = 512 * 1024
+# Sent in one go: bytes, and pieces that they are in (sendmsg takes 1024).
+_PACKET, _MAX_PARTS = 512 * 1024, 900
 _MAX_SYNC_PATH = 1024
 _REGULAR, _SYMLINK = 0o100600, 0o120777
 
@@ -216,11 +216,16 @@ class _Sender:
             if self._length >= _PACKET:
                 self.flush()
         self._add(b"DONE", file.mtime & 0xFFFFFFFF)
+        if len(self._pending) > _MAX_PARTS:
+            self.flush()
 
     def flush(self) -> None:
         if self._answers.failed.is_set():
             raise ConnectionResetError
-        self._sock.sendall(b"".join(self._pending))
+        # In one go and without a copy, where the system can.
+        done = self._sock.sendmsg(self._pending) if hasattr(self._sock, "sendmsg") else 0
+        if done < self._length:
+            self._sock.sendall(b"".join(self._pending)[done:])
         self._sent(self._of_files)
         self._pending.clear()
         self._length = self._of_files = 0

@@ -20,7 +20,7 @@ from hexnpu.cache import cache_dir
 from hexnpu.deploy.errors import DeployError
 
 STATE_DIR = ".hexnpu"
-CHUNK = 1024 * 1024
+CHUNK = 256 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
 # A file changed this recently can change again without a new time.

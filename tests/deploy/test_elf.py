@@ -75,7 +75,8 @@ def test_the_file_that_the_loader_takes(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "m.c").write_text("int x(void); int main(void) { return x(); }")
     link = ["-Wl,-rpath,$ORIGIN/../../other", f"-Wl,--{tags}-new-dtags"]
     for folder in ("pkg/lib", "other"):
-        subprocess.run([cc, "-shared", "-Wl,-soname,libx.so", "x.c", "-o", f"{folder}/libx.so"], cwd=tmp_path, check=True)
+        library = ["-shared", "-Wl,-soname,libx.so", "x.c", "-o", f"{folder}/libx.so"]
+        subprocess.run([cc, *library], cwd=tmp_path, check=True)
     subprocess.run([cc, "m.c", "other/libx.so", *link, "-o", "pkg/bin/m"], cwd=tmp_path, check=True)
     environment = {"LD_LIBRARY_PATH": "./lib", "LD_TRACE_LOADED_OBJECTS": "1"}
     traced = subprocess.run(["bin/m"], cwd=tmp_path / "pkg", env=environment, stdout=subprocess.PIPE, check=True)
