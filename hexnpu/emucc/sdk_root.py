@@ -75,6 +75,7 @@ def _files() -> dict[str, tuple[str, bool]]:
         "bin/hexnpu": script("-m hexnpu"),
         "hexagon_sdk.json": ('{"root": {"tools": {"info": [{"path": "tools"}]}}}\n', False),
     }
+    files["utils/half.h"] = ((_CMAKE / "half.h").read_text(), False)
     for source in sorted(_CMAKE.glob("*.cmake")):
         folder = "" if source.name == "hexnpu-emu.cmake" else "build/cmake/"
         files[folder + source.name] = (source.read_text(), False)

@@ -4,6 +4,11 @@ get_filename_component(HEXNPU_SDK_ROOT "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUT
 set(HEXNPU_COMMAND "${HEXNPU_SDK_ROOT}/bin/hexnpu")
 set(HEXNPU_IDL_INCLUDES "${HEXNPU_SDK_ROOT}/incs" "${HEXNPU_SDK_ROOT}/incs/stddef")
 
+# The host's side of a tree, too: what it shares with the DSP names Arm's type for halves.
+if(NOT HEXAGON AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm.*|ARM64)$")
+    add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-include ${HEXNPU_SDK_ROOT}/utils/half.h>")
+endif()
+
 # build_idl(FILE TARGET [folders of included IDL files ...]): NAME.h, NAME_stub.c and NAME_skel.c in the build folder,
 # written before TARGET is built, and again when the IDL file changes.
 function(build_idl idl target)
