@@ -73,7 +73,7 @@ def _run(command: Command, cplusplus: bool, scratch: Path) -> int:
 
 
 def _output(command: Command, source: str, temporary: Path) -> Path:
-    if command.mode == "link":
+    if command.mode in ("link", "syntax"):
         return temporary
     suffix = ".s" if command.mode == "assembly" else ".o"
     return Path(command.output or Path(source).with_suffix(suffix).name)
@@ -98,14 +98,14 @@ def _compile(command: Command, source: str, language: str, output: Path, scratch
         return 1
     named = scratch / f"{Path(source).stem}{expanded.suffix}"
     named.write_text(translated, errors="surrogateescape")
-    mode = {"assembly": ["-S"], "syntax": ["-fsyntax-only"]}.get(command.mode, ["-c"])
-    to = [] if command.mode == "syntax" else ["-o", str(output)]
+    # zig knows no -fsyntax-only: what it makes goes away with the scratch folder.
+    to = ["-S" if command.mode == "assembly" else "-c", "-o", str(output)]
     language_flags = ["-x", language]
     if cplusplus:
         language_flags.append("-fms-extensions")  # reinterpret_cast of a pointer to uint32_t is a warning then
     name = f"-fdebug-prefix-map={named}={source}"
     compiler = [*_compiler(cplusplus), *HOST_FLAGS, *command.compiler, *_OPTIONS, *_QUIET, name]
-    return _call([*compiler, *language_flags, *mode, str(named), *to], scratch)
+    return _call([*compiler, *language_flags, str(named), *to], scratch)
 
 
 def _preprocess(command: Command, source: str, language: str) -> list[str]:
@@ -162,7 +162,8 @@ def _link(command: Command, objects: Sequence[str], cplusplus: bool, scratch: Pa
     soname = command.soname or Path(output).name
     script = scratch / "base.ld"
     script.write_text(_SCRIPT.replace("BASE", hex(image_base(soname))))
-    runtime = compile_objects(sorted((kernels_dir() / "platform/emu/library").glob("*.c")), Target(), ("-fPIC",))
+    sources = sorted((kernels_dir() / "platform/emu/library").glob("*.c"))
+    runtime = compile_objects(sources, Target(), ("-fPIC",), label="emu-cc")
     shared = ["-shared", f"-Wl,-T,{script}", f"-Wl,-soname,{soname}", "-Wl,-Bsymbolic"]
     return _call([*linker, *shared, *objects, *command.objects, *map(str, runtime), "-o", output], scratch)
 

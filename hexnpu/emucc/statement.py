@@ -92,6 +92,8 @@ def _operand(text: str, is_output: bool) -> Operand:
     matches = int(letters) if letters.isdigit() else -1
     if is_output and not constraint.startswith(("=", "+")):
         raise AsmError(f'the output constraint "{constraint}" lacks = or +')
+    if is_output and re.search(r"\+\+|--", match["expression"]):
+        raise AsmError(f"the output {match['expression'].strip()} changes something: it would do so twice")
     name = match["name"] or ""
     return Operand(name, constraint, match["expression"].strip(), _kind(letters), is_output, is_read, matches)
 

@@ -97,6 +97,10 @@ def test_messages_name_the_source(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "in.h:2: error: cannot translate the instruction 'frob(r1)'" in result.stderr
     assert "a.c:5: error: cannot translate the instruction 'wait(r0)'" in result.stderr
+    assert not list(tmp_path.glob("*.o"))
+    (tmp_path / "good.c").write_text("int x;")
+    emu_cc("-fsyntax-only", "good.c", cwd=tmp_path)
+    assert not list(tmp_path.glob("*.o"))
     (tmp_path / "b.c").write_text('void f(void) {\n    asm("nop\\n"\n        "nop");\n    undeclared();\n}\n')
     assert "b.c:4:" in emu_cc("-c", "b.c", cwd=tmp_path, ok=False).stderr
 

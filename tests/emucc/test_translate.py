@@ -103,6 +103,7 @@ def test_places_that_are_refused(text: str, said: str) -> None:
         ('asm("jump 1b\\n1: nop");', "label 1"),
         ('int x; asm("if (p0.new) %0 = #1" : "=r"(x));', "p0.new"),
         ('int x; asm("%0 = #1" : "=Z"(x));', "constraint"),
+        ('int *p; asm("%0 = add(%0, #1)" : "+r"(*p++));', "twice"),
         ('int x; asm("r5:3 = combine(%0, %0)" : : "r"(x));', "cannot be written"),
         ('asm("activation.hf = mxmem(%0, %0)" : : "r"(1)); asm("weight.hf = mxmem(%0, %0)" : : "r"(1));', "one packet"),
         ('asm("{ activation.ub = mxmem(%0, %0):deep\\n weight.b = mxmem(%0, %0) }" : : "r"(1));', "matrix unit"),
