@@ -268,7 +268,13 @@ static int carry(KIND h, uint32_t sc, remote_arg *args)
     printf("\\n");
     if (lies && test_random() % (uint64_t) lies == 0)
         sc = lie(sc, theirs);
-    int error = ENTRY(PASSsc, theirs);
+    size_t named = REMOTE_SCALARS_LENGTH(sc);
+    remote_arg *exact = malloc(named * sizeof(*exact)); /* no argument more than the scalars name */
+    memcpy(exact, theirs, named * sizeof(*exact));
+    int error = ENTRY(PASSsc, exact);
+    for (size_t i = (size_t) (ins + outs); i < named && i < (size_t) all; i++)
+        theirs[i] = exact[i];
+    free(exact);
     for (int i = 0; i < all; i++) {
         if (i >= ins + outs) {
             args[i] = theirs[i];
