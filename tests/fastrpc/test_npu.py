@@ -1,0 +1,121 @@
+"""Our own server on the NPU behind FastRPC, with the stand-in in the NPU's place: the same bytes, groups, deaths."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+import hexnpu
+from hexnpu import Graph, SessionLost, Type
+from hexnpu.emulator_build import emulator_folder
+from hexnpu.errors import HexnpuError
+from hexnpu.group import Group
+from hexnpu.session import Session
+from tests.models.tiny import Tiny
+from tests.test_group import ffn, weights
+
+RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `hexnpu emulate` sets."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(emulator_folder()))
+    monkeypatch.setenv("HEXNPU_EMU_ARCH", "79")
+
+
+def open_session(target: str = "npu", **options: Any) -> Session:
+    session = hexnpu.open(target, n_threads=2, **options)
+    assert isinstance(session, Session)
+    return session
+
+
+def layer(rows: int = 96) -> tuple[Graph, dict[str, np.ndarray[Any, Any]]]:
+    """A norm, a quantized matmul, an activation."""
+    w, rng = RNG.standard_normal((rows, 256)).astype(np.float32), np.random.default_rng(1)
+    g = Graph()
+    x = g.input("x", (256, 5))
+    normed = g.rms_norm(x, eps=1e-5)
+    quantized = gguf.quants.quantize(w, gguf.GGMLQuantizationType.Q8_0)
+    g.output(g.silu(g.mul_mat(g.weight("w", (Type.Q8_0, (256, rows), quantized.tobytes())), normed)), "y")
+    return g, {"x": rng.standard_normal((5, 256)).astype(np.float32)}
+
+
+def domains(session: Session) -> list[int]:
+    """The protection domains under a session's server: children of its children."""
+    pid = session.connection._server.process.pid  # type: ignore[attr-defined]
+    children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(c) for child in children for c in Path(f"/proc/{child}/task/{child}/children").read_text().split()]
+
+
+def test_the_same_bytes_as_without_fastrpc() -> None:
+    graph, inputs = layer()
+    with open_session() as npu, open_session("emu") as emu:
+        assert np.array_equal(npu.run(graph, inputs)["y"], emu.run(graph, inputs)["y"])
+        assert npu.device == emu.device
+
+
+def test_a_group_of_two_sessions() -> None:
+    w, x = weights(), RNG.standard_normal((3, 64)).astype(np.float32)
+    results = []
+    for target in ("npu", "emu"):
+        group = hexnpu.open(target, devices=("HTP0:0", "HTP0:1"), n_threads=1, fence_timeout_s=20.0)
+        assert isinstance(group, Group)
+        with group:
+            results.append(group.run(ffn(w, 2, 3), {"x": x}))
+    for name in ("y0", "y1"):
+        assert np.array_equal(results[0][name], results[1][name])
+
+
+def test_a_domain_that_dies_is_the_sessions_death_alone() -> None:
+    graph, inputs = layer()
+    with open_session() as lost, open_session() as other:
+        lost.run(graph, inputs)
+        (pid,) = domains(lost)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(SessionLost, match="lost its NPU"):
+            lost.run(graph, inputs)
+        other.run(graph, inputs)
+
+
+def test_nothing_is_left_behind() -> None:
+    graph, inputs = layer()
+    with open_session() as session:
+        session.run(graph, inputs)
+        (pid,) = domains(session)
+        domain = os.pidfd_open(pid)
+    ended, _, _ = select.select([domain], [], [], 20)
+    os.close(domain)
+    assert ended
+
+
+def test_an_npu_that_is_not_there() -> None:
+    with pytest.raises(HexnpuError, match="_dom=cdsp1 cannot be loaded on the NPU"):
+        hexnpu.open("npu", devices=("HTP1:0",), n_threads=1)
+
+
+def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    with pytest.raises(HexnpuError, match="hexnpu emulate"):
+        open_session()
+
+
+def test_generate_prints_the_same(tmp_path: Path) -> None:
+    model = Tiny(weights=gguf.GGMLQuantizationType.Q4_0).write(tmp_path / "tiny.gguf")
+    command = [sys.executable, "-m", "hexnpu"]
+    generate = ["generate", str(model), "-p", "the thing", "-n", "12", "--strict"]
+    through = [*command, "emulate", "--", *command, *generate, "--target", "npu"]
+    texts = [
+        subprocess.run(c, capture_output=True, stdin=subprocess.DEVNULL, check=True).stdout
+        for c in ([*command, *generate], through)
+    ]
+    assert texts[0] == texts[1]
