@@ -95,7 +95,7 @@ def _file_lines(file: Path) -> Iterator[tuple[int, str, str]]:
     """(number, keyword in small letters, the rest). Raises DeployError."""
     try:
         text = file.read_text("utf-8", "surrogateescape")
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return
     except OSError as error:
         raise DeployError(f"{file}: {error.strerror}") from None

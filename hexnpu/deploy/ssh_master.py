@@ -139,7 +139,7 @@ class MasterDevice(StreamDevice):
     @classmethod
     def find(cls, target: Target, host: SshHost) -> MasterDevice | None:
         """None where no master answers: it is not for us to start one."""
-        for path in host.control_paths if hasattr(socket, "AF_UNIX") else ():
+        for path in host.control_paths if hasattr(socket, "send_fds") else ():
             with contextlib.suppress(OSError, struct.error):
                 if os.stat(path).st_uid != os.getuid():  # noqa: PTH116
                     continue

@@ -70,6 +70,7 @@ def test_patterns(config: Path, alias: str) -> None:
 @pytest.mark.parametrize("alias", ["in", "out", "deep", "q"])
 def test_include(config: Path, alias: str) -> None:
     """Host lines of an included file end there, and hold only where the block around the Include does."""
+    (config.parent / "x0.conf").mkdir()
     write(
         config,
         'Include "DIR/one two" DIR/none* DIR/x*.conf\nHost in deep\n Include DIR/inner\n User after\nHost *\n Port 7\n',
