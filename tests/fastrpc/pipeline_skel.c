@@ -2,7 +2,9 @@
  * A DSP library as kernels are written: threads that stream a shared buffer through VTCM by user DMA, tile by tile with
  * two places each, and change it in HVX registers. Public names only.
  */
+#include <malloc.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "AEEStdErr.h"
@@ -20,10 +22,17 @@
 #define STACK_BYTES 16384
 #define DONE (1u << 31)
 
-/* A one-dimensional transfer: next, length and flags, source, destination. */
+/* A one-dimensional transfer: next, length and flags, source, destination. Other sources declare next as a pointer. */
+#ifdef POINTER_NEXT
+typedef struct {
+    void *next;
+    uint32_t word, src, dst;
+} descriptor;
+#else
 typedef struct __attribute__((aligned(16))) {
     uint32_t next, word, src, dst;
 } descriptor;
+#endif
 
 typedef struct {
     uint32_t buffer, vtcm, first, end; /* addresses; tiles [first, end) */
@@ -54,7 +63,7 @@ static void compute(uint32_t tile, uint8_t value) {
 
 static void run(void *p) {
     const work *w = (const work *) p;
-    descriptor in[2], out[2];
+    descriptor *heap = (descriptor *) memalign(64, 4 * sizeof *heap), *in = heap, *out = heap + 2;
     descriptor *tail = &in[0];
     transfer(&in[0], w->buffer + w->first * TILE_BYTES, w->vtcm);
     Q6_dmstart_A(&in[0]);
@@ -75,6 +84,7 @@ static void run(void *p) {
         tail = &out[at];
     }
     Q6_R_dmwait();
+    free(heap);
 }
 
 static int on_threads(uint32_t buffer, uint32_t vtcm, const struct pipeline_job *job) {

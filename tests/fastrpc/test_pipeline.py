@@ -13,6 +13,14 @@ def test_a_buffer_through_vtcm(dma: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("dma", ("lazy", "random:3"))
+def test_descriptors_with_a_pointer(dma: str) -> None:
+    """Eight bytes where the DSP has four, as in the sources of other projects."""
+    libraries = [dsp_library("pipeline_skel", "-DPOINTER_NEXT")]
+    result = run_host("pipeline_host", libraries=libraries, environment={"HEXNPU_EMU_DMA": dma})
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("arch", (73, 81))
 def test_other_architectures(arch: int) -> None:
     library = dsp_library("pipeline_skel", f"-mv{arch}")
