@@ -19,7 +19,12 @@ def compile_idl(path: Path, folders: Sequence[Path] = ()) -> dict[str, str]:
         raise UsageError(f"{path.name} only serves to be included; compile the file of your interface")
     source = Preprocessor(folders)
     source.read(path)
-    unit = Parser(source.tokens, path, tuple(source.included)).parse()
+    try:
+        unit = Parser(source.tokens, path, tuple(source.included)).parse()
+    except RecursionError:
+        raise UsageError(
+            f"{path}: brackets inside brackets without end; name the parts with typedef or const"
+        ) from None
     files = {f"{unit.name}.h": write_header(unit)}
     for interface in unit.interfaces:
         files[f"{interface.c}_stub.c"] = write_stub(unit, interface)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import math
+import re
 from collections.abc import Callable
 
 from hexnpu.idl.lexer import Kind, Token
@@ -10,6 +11,7 @@ from hexnpu.idl.place import IdlError, Place
 from hexnpu.idl.scope import Constant
 
 Value = int | float | str
+MAX_DIGITS = 40
 
 _LEVELS = (("|",), ("^",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/", "%"))
 _INTEGER: dict[str, Callable[[int, int], int]] = {
@@ -18,6 +20,7 @@ _INTEGER: dict[str, Callable[[int, int], int]] = {
     "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "%": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
 }  # fmt: skip
+_ESCAPES = dict(zip("ntrabfv\\'\"?", "\n\t\r\a\b\f\v\\'\"?", strict=True))
 _REAL: dict[str, Callable[[float, float], float]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b
 }  # fmt: skip
@@ -80,6 +83,8 @@ class Expression:
 
 def _number(token: Token) -> int | float:
     text = token.text
+    if len(text) > MAX_DIGITS:
+        raise IdlError(token.place, f"a number of {len(text)} digits does not fit into any type")
     if text.lower().startswith("0x"):
         return int(text, 16)
     if not text.isdecimal():
@@ -93,10 +98,17 @@ def _number(token: Token) -> int | float:
 
 
 def _unquote(token: Token) -> str:
-    try:
-        return str(ast.literal_eval(token.text))
-    except (SyntaxError, ValueError):
-        raise IdlError(token.place, f"{token.text} has an unknown escape; write \\n, \\t, \\x41 ...") from None
+    def character(match: re.Match[str]) -> str:
+        escape = match[1]
+        if escape in _ESCAPES:
+            return _ESCAPES[escape]
+        if escape[0] == "x" and len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        if escape[0] in "01234567":
+            return chr(int(escape, 8))
+        raise IdlError(token.place, f"\\{escape} is an unknown escape; write \\n, \\t, \\x41 ...")
+
+    return re.sub(r"\\([0-7]{1,3}|x[0-9a-fA-F]{0,2}|.)", character, token.text[1:-1])
 
 
 def _combine(sign: Token, left: Value, right: Value) -> Value:
@@ -109,7 +121,7 @@ def _combine(sign: Token, left: Value, right: Value) -> Value:
             return _REAL[sign.text](left, right)
     except ZeroDivisionError:
         raise IdlError(sign.place, "division by zero") from None
-    except KeyError:
+    except (KeyError, OverflowError):
         pass
     raise IdlError(sign.place, f"{sign.text} cannot be applied to these values; use numbers")
 
@@ -120,10 +132,12 @@ def to_c(constant: Constant, kind: str, place: Place) -> str:
     if kind == "string":
         if not isinstance(value, str):
             raise IdlError(place, f'{value} is not a string; write it in ""')
-        return '"' + "".join(map(_escape, value.encode())) + '"'
+        return '"' + "".join(map(_escape, value.encode(errors="replace"))) + '"'
     if isinstance(value, str):
         raise IdlError(place, "a string needs the type string; write const string")
     if kind in ("float", "double"):
+        if abs(value) > (3.4e38 if kind == "float" else 1.7e308) or math.isnan(value):
+            raise IdlError(place, f"{value} does not fit into a {kind}")
         return _parenthesize(repr(float(value)) + ("f" if kind == "float" else ""))
     if isinstance(value, float):
         raise IdlError(place, f"{value} is not an integer; write const double")

@@ -20,7 +20,7 @@ from hexnpu.idl.model import (
 from hexnpu.idl.place import IdlError, Place
 from hexnpu.idl.scope import C_WORDS, Constant, Entity, Scope
 from hexnpu.idl.types import Field, Handle, Scalar, Sequence, Struct, Type
-from hexnpu.idl.typespec import TypeCursor, is_result
+from hexnpu.idl.typespec import TypeCursor, is_result, refuse_big
 from hexnpu.idl.wire import Parameter, is_nested
 
 VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,2}")
@@ -124,6 +124,7 @@ class Parser(TypeCursor):
         if not fields:
             raise IdlError(name.place, f"struct {name.text} is empty; give it a member")
         struct = Type(self.scope.c(name.text), Struct(tuple(fields)))
+        refuse_big(struct, name)
         self._declare(name, struct)
         self.declarations.append(StructDeclaration(struct))
         return struct

@@ -7,7 +7,7 @@ from hexnpu.idl.cursor import Cursor
 from hexnpu.idl.lexer import Kind, Token
 from hexnpu.idl.place import IdlError
 from hexnpu.idl.scope import Constant, Entity, Scope
-from hexnpu.idl.types import Array, Handle, Scalar, Sequence, Type
+from hexnpu.idl.types import Array, Handle, Scalar, Sequence, Type, size_of
 
 # IDL words -> what C calls the type, its bytes, and its kind.
 PLAIN = {
@@ -21,7 +21,7 @@ PLAIN = {
 }  # fmt: skip
 # Strings as elements or members of something are a C struct of pointer and length.
 STRINGS = {"string": ("_cstring1_t", "char"), "wstring": ("_wstring1_t", "wchar")}
-MAX_ARRAY_BYTES = 1 << 20  # such a value stands on the stack of either side
+MAX_VALUE_BYTES = 1 << 20  # values stand on the stack of either side
 
 
 def plain(words: str) -> Type:
@@ -122,18 +122,10 @@ class TypeCursor(Cursor):
         kind = base
         for count in reversed(counts):
             kind = Type("", Array(kind, count))
-        if counts:
-            self._check_array(kind, base, name)
-        return name, kind
-
-    def _check_array(self, kind: Type, base: Type, name: Token) -> None:
-        if not base.is_flat:
+        if counts and not base.is_flat:
             raise IdlError(name.place, "an array of sequences or strings is not supported; use a sequence of them")
-        total, shape = 1, kind.shape
-        while isinstance(shape, Array):
-            total, shape = total * shape.count, shape.element.shape
-        if total > MAX_ARRAY_BYTES:
-            raise IdlError(name.place, f"an array of {total} elements is too big for the stack; use a sequence")
+        refuse_big(kind, name)
+        return name, kind
 
     def expression(self) -> Constant:
         return Expression(self.peek, self.take, self._constant).evaluate()
@@ -145,6 +137,11 @@ class TypeCursor(Cursor):
             return entity
         hint = self.scope.similar(name, Constant) or "; declare it with const before"
         raise IdlError(place, f"unknown constant '{name}'{hint}" if entity is None else f"'{name}' is not a constant")
+
+
+def refuse_big(kind: Type, name: Token) -> None:
+    if kind.is_flat and size_of(kind)[0] > MAX_VALUE_BYTES:
+        raise IdlError(name.place, f"{name.text} is a value of {size_of(kind)[0]} bytes, too big; use a sequence")
 
 
 def is_result(kind: Type) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from hexnpu.errors import HexnpuError
 from hexnpu.idl import compile_idl
 from hexnpu.native import kernels_dir
+from tests.idl.generated import HERE
 
 OPEN = '#include "remote.idl"\ninterface it : remote_handle64 {\n'
 
@@ -73,7 +76,13 @@ BAD = [
     ("const long N = M;", "1:16", "unknown constant 'M'"),
     ("const long N = 1 << 64;", "1:18", "not within 0..63"),
     ("typedef long a[0];", "1:16", "write a positive integer"),
-    ("typedef long a[2000000];", "1:14", "use a sequence"),
+    ("typedef long a[2000000];", "1:14", "a value of 8000000 bytes"),
+    ("typedef double a[131072]; struct s { a b; char c; };", "1:34", "s is a value of 1048584 bytes"),
+    ("const double N = 1e999;", "1:18", "does not fit into a double"),
+    ("const float N = 1e39;", "1:17", "does not fit into a float"),
+    ("const long N = " + "9" * 5000 + ";", "1:16", "5000 digits"),
+    ("const string N = \"\\q\";", "1:18", "unknown escape"),
+    ("const char N = 'ab';", "1:16", "is not one character"),
     ("const string IDL_VERSION = \"1.x\";", "1:28", 'write "1.2.3"'),
     # the text
     ("struct s { long a; }", "1:21", "';' is missing after the declaration, before the end of the file"),
@@ -123,6 +132,42 @@ def test_an_error_in_an_included_file_names_that_file(tmp_path: Path) -> None:
 def test_a_base_is_not_compiled() -> None:
     with pytest.raises(HexnpuError, match="only serves to be included"):
         compile_idl(kernels_dir() / "platform/hexagon/sdk/remote.idl")
+
+
+def test_brackets_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "deep.idl"
+    path.write_text("const long N = " + "(" * 5000)
+    with pytest.raises(HexnpuError, match="brackets inside brackets"):
+        compile_idl(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mangled_files_give_an_error_or_code(tmp_path: Path, seed: int) -> None:
+    """Words of a good file dropped, doubled, swapped or cut: never anything but an error with a place."""
+    words = re.findall(r"\w+|\s+|[^\w\s]", (HERE / "every.idl").read_text())
+    dice = random.Random(seed)
+    path = tmp_path / "mangled.idl"
+    refused = 0
+    for _ in range(60):
+        mangled = list(words)
+        for _ in range(dice.randint(1, 3)):
+            at, other = dice.randrange(len(mangled)), dice.randrange(len(mangled))
+            match dice.randrange(4):
+                case 0:
+                    del mangled[at]
+                case 1:
+                    mangled.insert(at, mangled[other])
+                case 2:
+                    mangled[at], mangled[other] = mangled[other], mangled[at]
+                case _:
+                    mangled[at] = mangled[at][: len(mangled[at]) // 2]
+        path.write_text("".join(mangled))
+        try:
+            assert compile_idl(path)
+        except HexnpuError as error:
+            refused += 1
+            assert re.search(r"mangled\.idl:\d+:\d+: |cannot read", str(error)), error
+    assert refused > 10
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
