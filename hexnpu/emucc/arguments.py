@@ -213,7 +213,7 @@ def _input(command: Command, word: str, language: str, cplusplus: bool) -> None:
         command.sources.append((word, "c++"))
     elif suffix in (*C_SUFFIXES, ".h") or word == "-":
         command.sources.append((word, "c++" if cplusplus else "c"))
-    elif not path.exists() and _DSP_RUNTIME.fullmatch(path.name):
+    elif _DSP_RUNTIME.fullmatch(path.name) and not (path.exists() and path.stat().st_size):
         pass
     else:
         _check_object(path)

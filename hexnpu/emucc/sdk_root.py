@@ -8,6 +8,7 @@ its contents, and appears by a rename.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import shlex
 import sys
 import tempfile
@@ -15,11 +16,14 @@ from pathlib import Path
 
 from hexnpu.cache import cache_dir
 from hexnpu.errors import BuildError
-from hexnpu.native import kernels_dir
+from hexnpu.native import ARCHS, kernels_dir
 
 _CMAKE = Path(__file__).resolve().parent / "cmake"
 _HEADER_FOLDERS = ("incs", "incs/stddef", "ipc/fastrpc/incs", "ipc/fastrpc/rpcmem/inc", "rtos/qurt", "utils/examples")
 _TOOLS = "tools/Tools/bin"
+# Libraries of the DSP that trees name by path: empty files, which the linker leaves out (arguments.py).
+_LIBRARIES = "tools/Tools/target/hexagon/lib/v{arch}/G0/pic/{name}"
+_LIBRARY_NAMES = ("libc++.so.1", "libc++abi.so.1", "libc.so", "libgcc.so")
 
 
 def sdk_root() -> Path:
@@ -75,6 +79,8 @@ def _files() -> dict[str, tuple[str, bool]]:
         "bin/hexnpu": script("-m hexnpu"),
         "hexagon_sdk.json": ('{"root": {"tools": {"info": [{"path": "tools"}]}}}\n', False),
     }
+    for arch, name in itertools.product(ARCHS, _LIBRARY_NAMES):
+        files[_LIBRARIES.format(arch=arch, name=name)] = ("", False)
     files["utils/half.h"] = ((_CMAKE / "half.h").read_text(), False)
     for source in sorted(_CMAKE.glob("*.cmake")):
         folder = "" if source.name == "hexnpu-emu.cmake" else "build/cmake/"

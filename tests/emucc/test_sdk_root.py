@@ -42,6 +42,8 @@ include(${HEXAGON_SDK_ROOT}/build/cmake/hexagon_fun.cmake)
 include_directories(${HEXAGON_SDK_ROOT}/incs ${HEXAGON_SDK_ROOT}/incs/stddef)
 add_library(toy-${DSP_VERSION} SHARED toy.c toy_skel.c)
 build_idl(toy.idl toy-${DSP_VERSION})
+set(LIB ${HEXAGON_TOOLS_ROOT}/Tools/target/hexagon/lib/${HEXAGON_ARCH}/G0/pic)
+target_link_libraries(toy-${DSP_VERSION} ${LIB}/libc++.so.1)
 install(TARGETS toy-${DSP_VERSION})
 """
 
