@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu.emulator_build import emulator_folder
+from hexnpu.emulator_build import emulator_folder, pd_program
+from tests.conftest import require_tool
 from tests.fastrpc.programs import dsp_library, host_program, run_host
 
 CASES = ("own_globals", "parallel", "killed", "session_close", "notifications", "no_leaks", "forks")
@@ -42,6 +43,19 @@ def test_several_sessions_and_threads(case: str, flavour: str) -> None:
 def test_the_library_under_asan(case: str) -> None:
     result = run(case, "asan", ASAN_OPTIONS="detect_leaks=0")
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flavour", ("asan", "tsan"))
+def test_a_protection_domain_under_sanitizers(flavour: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as context:
+        context.setenv("CC", require_tool("clang-19", "clang-19"))  # zig's TSan wants programs that may lie anywhere
+        program = pd_program(flavour)
+    variables = {"HEXNPU_EMU_PD": str(program), "ASAN_OPTIONS": "detect_leaks=0"}
+    for name, case in (("calc_cases", "sizes"), ("calc_cases", "mapped"), ("session_cases", "two_sessions")):
+        result = run_host(name, case, libraries=[dsp_library("calc_skel")], environment=variables)
+        assert result.returncode == 0, result.stderr
+        assert "Sanitizer" not in result.stderr
 
 
 @pytest.mark.parametrize(
