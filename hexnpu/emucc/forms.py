@@ -176,11 +176,18 @@ def _store_and_step(registers: Registers, m: re.Match[str]) -> None:
     _step(registers, m[2], m[3])
 
 
-@_form(rf"{_V}=vmem(u?)\({_A}{_OFFSET}\)(?::nt)?")
+@_form(rf"{_V}(\.cur|\.tmp)?=vmem(u?)\({_A}{_OFFSET}\)(?::nt)?")
 def _load_vector(registers: Registers, m: re.Match[str]) -> None:
-    offset = f" + 128 * (__INTPTR_TYPE__){registers.immediate(m[4])}" if m[4] else ""
-    load = "emu_asm_load_unaligned" if m[2] else "emu_asm_load"
-    registers.write(m[1], "v", f"{load}({registers.address(m[3])}{offset})")
+    offset = f" + 128 * (__INTPTR_TYPE__){registers.immediate(m[5])}" if m[5] else ""
+    _put_vector(registers, m, f"{registers.address(m[4])}{offset}")
+
+
+def _put_vector(registers: Registers, m: re.Match[str], address: str) -> None:
+    value = f"{'emu_asm_load_unaligned' if m[3] else 'emu_asm_load'}({address})"
+    if m[2]:
+        registers.load_current(m[1], value, m[2] == ".cur")
+    else:
+        registers.write(m[1], "v", value)
 
 
 @_form(rf"vmem(u?)\({_A}{_OFFSET}\)(?::nt)?=(@\d+|v\d+|v\d+\.new)")
@@ -191,11 +198,10 @@ def _store_vector(registers: Registers, m: re.Match[str]) -> None:
     registers.run(f"{store}({registers.address(m[2])}{offset}, {value});")
 
 
-@_form(rf"{_V}=vmem(u?)\({_A}\+\+{_I}\)(?::nt)?")
+@_form(rf"{_V}(\.cur|\.tmp)?=vmem(u?)\({_A}\+\+{_I}\)(?::nt)?")
 def _load_vector_and_step(registers: Registers, m: re.Match[str]) -> None:
-    load = "emu_asm_load_unaligned" if m[2] else "emu_asm_load"
-    registers.write(m[1], "v", f"{load}({registers.address(m[3])})")
-    _step(registers, m[3], m[4], 128)
+    _put_vector(registers, m, registers.address(m[4]))
+    _step(registers, m[4], m[5], 128)
 
 
 @_form(rf"vmem(u?)\({_A}\+\+{_I}\)(?::nt)?=(@\d+|v\d+|v\d+\.new)")
@@ -204,6 +210,19 @@ def _store_vector_and_step(registers: Registers, m: re.Match[str]) -> None:
     value = registers.new_value(m[4][:-4]) if m[4].endswith(".new") else registers.vector(m[4])
     registers.run(f"{store}({registers.address(m[2])}, {value});")
     _step(registers, m[2], m[3], 128)
+
+
+@_form(rf"(@\d+|r\d+:\d+|r\d+)=mem(w|d)_aq\({_A}\)")
+def _load_acquire(registers: Registers, m: re.Match[str]) -> None:
+    load = f"__atomic_load_n((const volatile {_TYPES[m[2]]} *){registers.address(m[3])}, __ATOMIC_ACQUIRE)"
+    registers.write(m[1], *_loaded(m[2], load))
+
+
+@_form(rf"mem(w|d)_rl\({_A}\):(?:at|st)=(@\d+|r\d+:\d+|r\d+)")
+def _store_release(registers: Registers, m: re.Match[str]) -> None:
+    value = registers.pair(m[3]) if m[1] == "d" else registers.r(m[3])
+    place = f"(volatile {_TYPES[m[1]]} *){registers.address(m[2])}"
+    registers.run(f"__atomic_store_n({place}, ({_TYPES[m[1]]}){value}, __ATOMIC_RELEASE);")
 
 
 @_form(rf"(@\d+|r\d+:\d+|r\d+)=mem(w|d)_locked\({_A}\)")

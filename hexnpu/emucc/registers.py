@@ -41,6 +41,7 @@ class Registers:
         self._named: dict[str, str] = {}  # variable of a register by name -> its type
         self._written: set[str] = set()
         self._pending: dict[str, tuple[str, str]] = {}  # destination -> temporary, line that copies it
+        self._current: dict[str, str] = {}  # vector -> what this packet has loaded into it by .cur or .tmp
         self._jumps: list[str] = []
         self._temporaries = 0
         self._conditions: list[str] = []
@@ -72,6 +73,8 @@ class Registers:
 
     def vector(self, token: str) -> str:
         """An HVX vector."""
+        if token in self._current:
+            return self._current[token]
         if token.startswith("@"):
             return f"(*(emu_asm_vector *)&{self._operand(token, ('vector',))[0]})"
         return self._read(token, "v")
@@ -124,6 +127,13 @@ class Registers:
             self.lines.append(f"{ctype} {temporary} = {value};")
         self._pending[target] = (temporary, copy.replace("$", temporary))
 
+    def load_current(self, token: str, value: str, keep: bool) -> None:
+        """`v0.cur = ...`: the packet's other instructions read the value already; `v0.tmp = ...`: only they do."""
+        self._current[token] = temporary = self._temporary()
+        self.lines.append(f"emu_asm_vector {temporary} = {value};")
+        if keep:
+            self.write(token, "v", temporary)
+
     def run(self, statement: str) -> None:
         """A C statement with an effect of its own."""
         self.lines.append(f"if ({self._conditions[-1]}) {{ {statement} }}" if self._conditions else statement)
@@ -152,7 +162,7 @@ class Registers:
             self.lines.append(copy)
             self._written.update(target.split())
         self.lines += self._jumps
-        self._pending, self._jumps = {}, []
+        self._pending, self._current, self._jumps = {}, {}, []
 
     def declarations(self) -> list[str]:
         """Of the registers by name."""

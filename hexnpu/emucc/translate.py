@@ -85,7 +85,8 @@ def _packet(registers: Registers, packet: Packet, place: int, labels: dict[tuple
             if not translate_matrix(registers, packet):
                 raise AsmError("a form of the matrix unit that is not emulated")
         else:
-            for instruction in packet.instructions:
+            # What loads for the packet's other instructions comes before them.
+            for instruction in sorted(packet.instructions, key=lambda i: not re.match(r"[@v]\d+\.(cur|tmp)=", i.text)):
                 _instruction(registers, instruction.text, place, labels)
         registers.end_packet()
     except AsmError as error:

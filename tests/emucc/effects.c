@@ -81,6 +81,12 @@ static void dma_settings(void) {
 static void order(void) {
     static int line[32] __attribute__((aligned(128))) = {42};
     uint64_t box = 0x100000080ull;
+    uint64_t there = 0, back = 0;
+    uint32_t low = 0;
+    asm volatile("memd_rl(%0):at = %1" : : "r"(&there), "r"(box) : "memory");
+    asm volatile("%0 = memd_aq(%2)\n%1 = memw_aq(%2)" : "=&r"(back), "=r"(low) : "r"(&there) : "memory");
+    asm volatile("memw_rl(%0):st = %1" : : "r"(&there), "r"(5) : "memory");
+    printf("ordered %llx %x %llx\n", (unsigned long long) back, low, (unsigned long long) there);
     asm volatile("syncht" : : : "memory");
     asm volatile("barrier\n isync\n l2gclean\n l2gcleaninv; l2gunlock\n nop");
     asm volatile(" pause(#255)\n");

@@ -167,6 +167,11 @@ static void vectors_too(int32_t a) {
     __asm__("v3 = vmem(%0++#1)\nv4 = vmem(%0++#2)\nv3.b = vadd(v3.b, v4.b)\nvmem(%0++#-1) = v3\nv3 = vmemu(%0++#1)"
             : "+r"(from) : : "v3", "v4", "memory");
     print("stepping", (uint64_t) (from - vectors) + mix(vectors, 768));
+    HVX_Vector *to = vectors + 4;
+    from = vectors;
+    __asm__("{ v5.cur = vmem(%0++#1)\n vmem(%1++#1) = v5 }\n{ v6.w = vadd(v5.w, v7.w)\n v7.tmp = vmem(%0 + #1) }\n"
+            "vmem(%1) = v6" : "+r"(from), "+r"(to) : : "v5", "v6", "v7", "memory");
+    print("current", (uint64_t) (to - from) + mix(vectors, 768));
     __asm__("%0.b = vadd(%0.b, %1.b)" : "+v"(pair) : "v"(pair));
     vectors[4] = Q6_V_lo_W(pair);
     __asm__("%0 = valign(%1, %2, #5)\n%0 = vror(%0, %3)" : "=&v"(x) : "v"(x), "v"(y), "r"(a));

@@ -32,6 +32,7 @@ dmlink 1 2
 dmresume 2
 dma 17 18 -19
 settings 0 0
+ordered 100000080 80 100000005
 cleaninva 42
 order 42
 zeroed 0
@@ -79,6 +80,6 @@ def test_same_results_as_qemu(tmp_path: Path) -> None:
         check=True,
     )  # fmt: skip
     real = subprocess.run([qemu, "-cpu", "v67", hexagon], check=True, capture_output=True, text=True).stdout
-    assert len(real.splitlines()) == 171
+    assert len(real.splitlines()) == 173
     subprocess.run([*EMU_CC, "-mv73", "-mhvx", "-O1", "-DTRANSLATED", source, "-o", host], check=True)
     assert output_of(host).splitlines() == real.splitlines()
