@@ -156,7 +156,7 @@ class Parser(TypeCursor):
         value = to_c(constant, kind, place)
         self._declare(name, constant)
         self.declarations.append(ConstDeclaration(self.scope.c(name.text), value))
-        if name.text == "IDL_VERSION" and not self.scope.parent and self.declarations is self.unit.declarations:
+        if name.text == "IDL_VERSION" and not self.scope.parent:
             self.unit.version = str(constant.value)
             if not VERSION.fullmatch(self.unit.version):
                 raise IdlError(place, 'a version is up to three numbers of up to three digits; write "1.2.3"')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hexnpu.idl import runtime
-from hexnpu.idl.emit import at, handle_member, indent, nested_types, preamble, scalars
+from hexnpu.idl.emit import at, buffer_counts, handle_member, indent, nested_types, preamble
 from hexnpu.idl.model import Interface, Unit
 from hexnpu.idl.types import Array, Handle, Sequence, Struct, Type, size_of
 from hexnpu.idl.wire import EXTENDED, Parameter, Record, Slot, record_of
@@ -104,7 +104,7 @@ def _method(unit: Unit, interface: Interface, index: int) -> str:
 
 def _start(index: int, record: Record) -> list[str]:
     """Counts and sizes of the buffers are checked before anything is read."""
-    ins, outs = scalars(index, record)
+    ins, outs = buffer_counts(index, record)
     first_out, end = f"{ins}", f"{ins + outs}"
     if record.is_nested:
         first_out = "REMOTE_SCALARS_INBUFS(_sc)"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu.idl.emit import method_number, scalars
+from hexnpu.idl.emit import buffer_counts, method_number
 from hexnpu.idl.model import Interface
 from hexnpu.idl.wire import Record
 from tests.idl.generated import HERE, read_unit, write_files
@@ -78,7 +78,7 @@ SCALARS = {
 
 def facts(record: Record, index: int) -> tuple[int, int, int, int]:
     """-1: the number of buffers depends on the values."""
-    buffers = (-1, -1) if record.is_nested else scalars(index, record)
+    buffers = (-1, -1) if record.is_nested else buffer_counts(index, record)
     return *buffers, record.in_bytes, record.out_bytes
 
 
@@ -114,7 +114,7 @@ def test_scalars(interface: str, method: str, tmp_path: Path) -> None:
     found = next(i for i in unit.interfaces if i.c == interface)
     index = [m.name for m in found.methods].index(method)
     record = found.record(index)
-    ins, outs = scalars(index, record)
+    ins, outs = buffer_counts(index, record)
     handles = record.in_handles << 4 | record.out_handles
     assert method_number(index) << 24 | ins << 16 | outs << 8 | handles == SCALARS[interface, method]
     numbers = f"{ins}, {outs}, {record.in_handles}, {record.out_handles})"
