@@ -65,7 +65,7 @@ def nested_types(interface: Interface) -> list[tuple[Type, str]]:
     return [(kind, mode) for (_, mode), kind in found.items()]
 
 
-def buffer_counts(index: int, record: Record) -> tuple[int, int]:
+def buffer_counts(record: Record) -> tuple[int, int]:
     """In and out buffers of a call of method `index` whose number is fixed."""
     return bool(record.in_bytes) + record.in_buffers, bool(record.out_bytes) + record.out_buffers
 

@@ -104,7 +104,7 @@ def _method(unit: Unit, interface: Interface, index: int) -> str:
 
 def _start(index: int, record: Record) -> list[str]:
     """Counts and sizes of the buffers are checked before anything is read."""
-    ins, outs = buffer_counts(index, record)
+    ins, outs = buffer_counts(record)
     first_out, end = f"{ins}", f"{ins + outs}"
     if record.is_nested:
         first_out = "REMOTE_SCALARS_INBUFS(_sc)"

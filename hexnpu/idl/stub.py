@@ -50,7 +50,7 @@ def _method(interface: Interface, index: int) -> str:
     for slot in record.slots:
         lines += _pack(slot)
     lines += _call(interface, index, record)
-    back = [line for slot in record.slots for line in _unpack(slot, record, buffer_counts(index, record))]
+    back = [line for slot in record.slots for line in _unpack(slot, record, buffer_counts(record))]
     if back:
         lines += ["if (_error == AEE_SUCCESS) {", *indent(back), "}"]
     if record.is_nested:
@@ -60,7 +60,7 @@ def _method(interface: Interface, index: int) -> str:
 
 
 def _start(index: int, record: Record) -> list[str]:
-    ins, outs = buffer_counts(index, record)
+    ins, outs = buffer_counts(record)
     count = ins + outs + record.in_handles + record.out_handles
     lines = []
     if record.in_bytes:
@@ -92,13 +92,13 @@ def _wire(ins: int, all_buffers: int) -> str:
 
 
 def _call(interface: Interface, index: int, record: Record) -> list[str]:
-    ins, outs = map(str, buffer_counts(index, record))
+    ins, outs = map(str, buffer_counts(record))
     lines = []
     if record.is_nested:
         ins, outs = "_w.in - _args", "_w.out - (_args + 255)"
         lines.append("memmove(_w.in, _args + 255, (size_t) (_w.out - (_args + 255)) * sizeof(*_args));")
     numbers = f"{ins}, {outs}, {record.in_handles}, {record.out_handles}"
-    has_arguments = any((*buffer_counts(index, record), record.in_handles, record.out_handles))
+    has_arguments = any((*buffer_counts(record), record.in_handles, record.out_handles))
     args = "_args" if has_arguments else "NULL"
     function = "remote_handle64_invoke" if interface.has_handle else "remote_handle_invoke"
     call = f"{function}(_h, REMOTE_SCALARS_MAKEX(0, {method_number(index)}, {numbers}), {args})"

@@ -78,7 +78,7 @@ SCALARS = {
 
 def facts(record: Record, index: int) -> tuple[int, int, int, int]:
     """-1: the number of buffers depends on the values."""
-    buffers = (-1, -1) if record.is_nested else buffer_counts(index, record)
+    buffers = (-1, -1) if record.is_nested else buffer_counts(record)
     return *buffers, record.in_bytes, record.out_bytes
 
 
@@ -114,7 +114,7 @@ def test_scalars(interface: str, method: str, tmp_path: Path) -> None:
     found = next(i for i in unit.interfaces if i.c == interface)
     index = [m.name for m in found.methods].index(method)
     record = found.record(index)
-    ins, outs = buffer_counts(index, record)
+    ins, outs = buffer_counts(record)
     handles = record.in_handles << 4 | record.out_handles
     assert method_number(index) << 24 | ins << 16 | outs << 8 | handles == SCALARS[interface, method]
     numbers = f"{ins}, {outs}, {record.in_handles}, {record.out_handles})"
