@@ -66,7 +66,7 @@ def nested_types(interface: Interface) -> list[tuple[Type, str]]:
 
 
 def buffer_counts(record: Record) -> tuple[int, int]:
-    """In and out buffers of a call of method `index` whose number is fixed."""
+    """In and out buffers of a call whose number of buffers is fixed."""
     return bool(record.in_bytes) + record.in_buffers, bool(record.out_bytes) + record.out_buffers
 
 
