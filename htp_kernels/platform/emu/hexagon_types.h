@@ -72,4 +72,11 @@ void __tsan_write_range(void *p, unsigned long n);
 #define HEX_WRITE_RANGE(p, n) ((void) (p), (void) (n))
 #endif
 
+#include "hexagon-v64.h"
+
+// The SDK's header brings the intrinsics along; so does this one, for sources that `hexnpu emu-cc` compiles.
+#ifdef __hexagon__
+#include "hexagon_protos.h"
+#endif
+
 #endif
