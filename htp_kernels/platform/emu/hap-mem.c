@@ -121,8 +121,12 @@ int HAP_mem_request(HAP_mem_req_payload_t *mem_payload) {
 }
 
 int HAP_mem_get_stats(struct HAP_mem_stats *stats) {
+#ifdef __GLIBC__
     struct mallinfo2 heap = mallinfo2();
     *stats = (struct HAP_mem_stats){.bytes_free = heap.fordblks, .bytes_used = heap.uordblks, .seg_used = 1};
+#else /* musl does not tell */
+    *stats = (struct HAP_mem_stats){.seg_used = 1};
+#endif
     return AEE_SUCCESS;
 }
 
