@@ -48,6 +48,8 @@ typedef enum {
     HAP_DCVS_VCORNER_NOM_PLUS,
     HAP_DCVS_VCORNER_TURBO,
     HAP_DCVS_VCORNER_TURBO_PLUS,
+    HAP_DCVS_VCORNER_TURBO_L2,
+    HAP_DCVS_VCORNER_TURBO_L3,
     HAP_DCVS_VCORNER_MAX = 255,
 } HAP_dcvs_voltage_corner_t;
 #define HAP_DCVS_VCORNER_SVSPLUS HAP_DCVS_VCORNER_SVS_PLUS
@@ -348,6 +350,20 @@ static inline int HAP_power_set_bus_corner(void *context, uint32 target_corner, 
     request.dcvs_v3.bus_params.min_corner = (HAP_dcvs_voltage_corner_t) min_corner;
     request.dcvs_v3.bus_params.max_corner = (HAP_dcvs_voltage_corner_t) max_corner;
     return HAP_power_set(context, &request);
+}
+/* A request that takes every DCVS v3 setting back to its default. */
+static inline void HAP_power_set_dcvs_v3_init(HAP_power_request_t *request) {
+    memset(request, 0, sizeof *request);
+    request->type = HAP_power_set_DCVS_v3;
+    request->dcvs_v3.set_dcvs_enable = TRUE;
+    request->dcvs_v3.dcvs_enable = TRUE;
+    request->dcvs_v3.dcvs_option = HAP_DCVS_V2_POWER_SAVER_MODE;
+    request->dcvs_v3.set_latency = TRUE;
+    request->dcvs_v3.latency = 65535;
+    request->dcvs_v3.set_core_params = TRUE;
+    request->dcvs_v3.set_bus_params = TRUE;
+    request->dcvs_v3.set_dcvs_v3_params = TRUE;
+    request->dcvs_v3.set_sleep_disable = TRUE;
 }
 static inline int HAP_power_set_sleep_mode(void *context, boolean sleep_disable) {
     HAP_power_request_t request;

@@ -1,6 +1,7 @@
 /* QuRT threads. Priorities go from 1, the most urgent, to 254. */
 #pragma once
 
+#include "qurt_timer.h"
 #include "qurt_types.h"
 
 #ifdef __cplusplus
