@@ -1,12 +1,6 @@
 # What a device gets: bin/htp-server and lib/libhtp-v73.so ... v81, through the vendor's Hexagon SDK.
 include(ExternalProject)
 
-list(TRANSFORM HTP_ARCHS PREPEND v OUTPUT_VARIABLE archs)
-list(JOIN archs ", " archs)
-message(NOTICE "htp_kernels: this preset does not build the server's back end on the real NPU yet (FastRPC, dspqueue; its "
-    "place is platform/hexagon/).\nhtp_kernels: it builds the kernel libraries for ${archs}, which nothing on the device "
-    "loads yet, and htp-server with the emulated NPU.")
-
 if(WIN32)
     message(NOTICE "htp_kernels: the server is for Linux and Android; on Windows only the kernel libraries are built.")
 else()
