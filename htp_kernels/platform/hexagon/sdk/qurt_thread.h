@@ -1,6 +1,8 @@
 /* QuRT threads. Priorities go from 1, the most urgent, to 254. */
 #pragma once
 
+#include <string.h>
+
 #include "qurt_timer.h"
 #include "qurt_types.h"
 
