@@ -17,9 +17,11 @@ test: .venv/.dev
 test-slow: .venv/.dev
 	$(BIN)/pytest -m slow $(WORKERS)
 
-# The op matrix again: every DMA order x VTCM size x thread count, under the sanitizers, as the other archs compute.
+# The op matrix again: every DMA order x VTCM size x thread count, through FastRPC, under the sanitizers, as the other
+# archs compute.
 test-flavours: .venv/.dev
 	HEXNPU_TEST_CONFIGS=full $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
+	HEXNPU_TEST_CONFIGS=fastrpc $(BIN)/hexnpu emulate -- $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
 	HEXNPU_TEST_FLAVOUR=asan $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
 	HEXNPU_TEST_FLAVOUR=tsan $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
 	HEXNPU_TEST_ARCH=73 $(BIN)/pytest -m "not slow" $(WORKERS) $(OPS)
