@@ -38,7 +38,11 @@ _DSP_RUNTIME = re.compile(
     r"|lib(?:c|gcc|qcc|hexagon|qurt|qurtcfs|qurtkernel|posix|standalone|timer|timer_island|timer_main|dl|c\+\+|c\+\+abi"
     r"|unwind)\.(?:a|so(?:\.\d+)*)"
 )
-_DSP_LIBRARIES = {"c", "gcc", "qcc", "hexagon", "qurt", "posix", "standalone", "timer", "dl", "cdsprpc", "adsprpc"}
+_CPLUSPLUS_LIBRARIES = ("c++", "c++abi", "stdc++")  # which one there is, the compiler knows
+_DSP_LIBRARIES = {
+    *_CPLUSPLUS_LIBRARIES, "c", "gcc", "qcc", "hexagon", "qurt", "posix", "standalone", "timer", "dl", "cdsprpc",
+    "adsprpc",
+}  # fmt: skip
 _KEPT_LINKER = (
     "--version-script", "--gc-sections", "--start-group", "--end-group", "--whole-archive", "--no-whole-archive",
     "-Map", "--as-needed", "--no-as-needed",
@@ -68,6 +72,7 @@ class Command:
     user_system: list[str] = field(default_factory=list)  # folders of -isystem
     shared: bool = False
     soname: str | None = None
+    links_cplusplus: bool = False  # the C++ library is named among the inputs
     hmx: bool = False
     ieee: bool = False
     about: list[str] = field(default_factory=list)
@@ -114,6 +119,7 @@ def parse_arguments(arguments: list[str], cplusplus: bool = False) -> Command:
             _linker(command, [_value(words, word)])
         elif (flag := _with_value(word, _LINKER_WITH_VALUE)) is not None:
             value = word[len(flag) :] or _value(words, word)
+            command.links_cplusplus |= flag == "-l" and value in _CPLUSPLUS_LIBRARIES
             kept = {"-l": value not in _DSP_LIBRARIES, "-u": True, "-L": Path(value).is_dir()}
             if kept.get(flag):
                 command.objects.append(flag + value)
@@ -214,7 +220,7 @@ def _input(command: Command, word: str, language: str, cplusplus: bool) -> None:
     elif suffix in (*C_SUFFIXES, ".h") or word == "-":
         command.sources.append((word, "c++" if cplusplus else "c"))
     elif _DSP_RUNTIME.fullmatch(path.name) and not (path.exists() and path.stat().st_size):
-        pass
+        command.links_cplusplus |= path.name.startswith("libc++")
     else:
         _check_object(path)
         command.objects.append(word)

@@ -68,7 +68,8 @@ def _run(command: Command, cplusplus: bool, scratch: Path) -> int:
             return code
         objects.append(str(output))
     if command.mode == "link":
-        return _link(command, objects, cplusplus or any(language == "c++" for _, language in command.sources), scratch)
+        cplusplus |= command.links_cplusplus or any(language == "c++" for _, language in command.sources)
+        return _link(command, objects, cplusplus, scratch)
     return 0
 
 

@@ -43,7 +43,9 @@ def test_flags_of_a_real_build_are_taken(tmp_path: Path) -> None:
     assert command.objects == ["-Wl,--start-group", f"{tmp_path}/b.o", "-Wl,--end-group", "-lm"]
     assert command.compiler == ["-Wall", "-fdata-sections", "-O3"]
     assert command.preprocessor == ["-DQUOTED=a b", "-isystem", "/sdk/incs"]
-    assert command.output == "out.so"
+    assert command.output == "out.so" and not command.links_cplusplus
+    for name in ("-lc++", "/sdk/lib/v75/G0/pic/libc++.so.1"):
+        assert parse_arguments([f"{tmp_path}/b.o", name, "-shared"]).links_cplusplus
 
 
 @pytest.mark.parametrize(

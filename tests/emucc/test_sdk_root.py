@@ -43,7 +43,7 @@ include_directories(${HEXAGON_SDK_ROOT}/incs ${HEXAGON_SDK_ROOT}/incs/stddef)
 add_library(toy-${DSP_VERSION} SHARED toy.c toy_skel.c)
 build_idl(toy.idl toy-${DSP_VERSION})
 set(LIB ${HEXAGON_TOOLS_ROOT}/Tools/target/hexagon/lib/${HEXAGON_ARCH}/G0/pic)
-target_link_libraries(toy-${DSP_VERSION} ${LIB}/libc++.so.1)
+target_link_libraries(toy-${DSP_VERSION} ${LIB}/libgcc.so)
 install(TARGETS toy-${DSP_VERSION})
 """
 
