@@ -28,7 +28,8 @@ else
     echo absent
 fi
 if [ -w . ]; then echo writable; else echo "read-only $d"; fi
-df -Pk . 2>/dev/null | tail -n 1
+df -Pk . 2>/dev/null
+printf '\\n///\\n'
 cat {STATE_DIR}/manifest.json 2>/dev/null
 printf '\\n///\\n'
 cat {STATE_DIR}/next.json 2>/dev/null
@@ -93,8 +94,8 @@ def _mib(n_bytes: int) -> str:
 def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
     """`names`: what to look for in `directory`; folders with all that is in them."""
     output = device.checked_shell(directory, _SCRIPT, directory, *(f"./{name}" for name in names), timeout_s=300)
-    present, writable, free, rest = output.split(b"\n", 3)
-    manifest, unfinished, listing, sums = rest.split(b"\n///\n", 3)
+    head, manifest, unfinished, listing, sums = output.split(b"\n///\n", 4)
+    present, writable, free = head.split(b"\n", 2)
     return Survey(
         present=present == b"present",
         unwritable=decode(writable.partition(b" ")[2]) if writable.startswith(b"read-only") else None,
@@ -106,9 +107,9 @@ def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
     )
 
 
-def _free(line: bytes) -> int | None:
-    """The `Available` of a `df -Pk` line; the device's name before it may hold anything."""
-    found = re.search(rb"\s\d+\s+\d+\s+(\d+)\s+\d+%", line)
+def _free(output: bytes) -> int | None:
+    """The `Available` of what `df -Pk` prints; the device's name before it may hold anything."""
+    found = re.search(rb"\s\d+\s+\d+\s+(\d+)\s+\d+%", output.rstrip().rpartition(b"\n")[2])
     return int(found[1]) * 1024 if found else None
 
 
