@@ -6,6 +6,7 @@ import ctypes
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,40 @@ def test_a_library_lies_low_and_divides_like_the_dsp(tmp_path: Path) -> None:
     assert [library.wide(2**40, 2**20), library.wide(2**40, 0), library.wide(-(2**63), -1)] == [2**20, 0, -(2**63)]
     library.small.restype = ctypes.c_uint8
     assert [library.small(200, 7), library.small(200, 0)] == [28, 0]
+
+
+def test_locked_accesses_are_atomic(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(
+        "void count(unsigned *at, int n) { for (; n; n--) {\n"
+        '  asm volatile("1: r0 = memw_locked(%0)\\n r0 = add(r0, #1)\\n memw_locked(%0, p0) = r0\\n if (!p0) jump 1b"\n'
+        '               : : "r"(at) : "r0", "p0", "memory"); } }\n'
+    )
+    emu_cc("-O2", "-c", "a.c", "-o", "a.o", cwd=tmp_path)
+    emu_cc("-shared", "a.o", "-o", "liba.so", cwd=tmp_path)
+    library, word = ctypes.CDLL(str(tmp_path / "liba.so")), ctypes.c_uint(0)
+    # ctypes lets go of Python's lock for the call.
+    threads = [threading.Thread(target=library.count, args=(ctypes.byref(word), 200_000)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert word.value == 800_000
+
+
+@pytest.mark.parametrize("first", ["hexagon_types.h", "hexagon_protos.h", "hvx_hexagon_protos.h"])
+def test_any_header_of_the_toolchain_brings_the_others(first: str, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(
+        f"#include <{first}>\n"
+        "long long made(int a) { return HEXAGON_V64_CREATE_H(a, 2, -1, 4); }\n"
+        "int taken(long long v) { return HEXAGON_V64_GET_H1(v) + Q6_R_max_RR(HEXAGON_V64_GET_UH3(v), -5); }\n"
+        "HVX_Vector zero(void) { return Q6_V_vzero(); }\n"
+    )
+    emu_cc("-Wall", "-c", "a.c", "-o", "a.o", cwd=tmp_path)
+    emu_cc("-shared", "a.o", "-o", "liba.so", cwd=tmp_path)
+    library = ctypes.CDLL(str(tmp_path / "liba.so"))
+    library.made.restype = ctypes.c_longlong
+    assert library.made(-3) == -3 << 48 | 2 << 32 | 0xFFFF << 16 | 4
+    assert library.taken(ctypes.c_longlong(library.made(1))) == 0
 
 
 def test_cplusplus(tmp_path: Path) -> None:
