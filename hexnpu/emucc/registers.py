@@ -187,6 +187,8 @@ class Registers:
         return self.parsed.operands[self._shared(number)]
 
     def _shared(self, number: int) -> int:
+        if number >= len(self.parsed.operands):
+            raise AsmError(f"there is no operand %{number}")
         matches = self.parsed.operands[number].matches
         return number if matches < 0 else matches
 
