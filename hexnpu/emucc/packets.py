@@ -83,6 +83,8 @@ def _instruction(source: str, parsed: Parsed, unique: int) -> Instruction:
         number = int(match[2]) if match[2] else parsed.number(match[4])
         if number >= len(parsed.operands):
             raise AsmError(f"'{source.strip()}' uses operand %{number}, of {len(parsed.operands)}")
+        if re.match(r"\s+\d", source[match.end() :]):
+            raise AsmError(f"'{source.strip()}' has a number behind %{number}")
         half = match[1] or match[3] or ""
         return f"@{half if half != 'I' else ''}{number}"
 

@@ -104,7 +104,7 @@ class Registers:
         """`#N`, `##N` or `#%k`."""
         text = token.lstrip("#")
         if text.startswith("@"):
-            return f"((int){self._operand(text, ('immediate', 'scalar'))[0]})"
+            return f"((int){self._operand(text, ('immediate',))[0]})"
         try:
             return f"((int)0x{int(text, 0) & 0xFFFFFFFF:x}u)"
         except ValueError:

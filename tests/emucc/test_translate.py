@@ -96,6 +96,8 @@ def test_places_that_are_refused(text: str, said: str) -> None:
         ('int x; asm("%0 = r7" : "=r"(x));', "reads register r7"),
         ('int x; asm("%1 = add(%0, #1)" : "=r"(x) : "r"(x));', "which is an input"),
         ('int x; asm("%3 = #1" : "=r"(x));', "operand %3"),
+        ('int x; asm("%0 = add(%0 0, #1)" : "+r"(x));', "number behind %0"),
+        ('int x; asm("%0 = add(%0, #%1)" : "+r"(x) : "r"(1));', "is no immediate"),
         ('int x; asm("%[y] = #1" : [x] "=r"(x));', "[y]"),
         ('asm("{ nop");', "not closed"),
         ('asm("nop }");', "closes no packet"),
