@@ -1,14 +1,11 @@
-"""The adb server: where it is, its devices, and connections to their services (AOSP's adb/OVERVIEW.TXT, SERVICES.TXT).
-
-A request is four hex digits of its length and its bytes; the answer OKAY, or FAIL and why. (adbutils does the same, but
-importing it takes longer than the whole push of a package that is already there; the tests compare with it.)
-"""
+"""The adb server, through adbutils: where it is, its devices, and connections to their services."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from hexnpu.deploy.errors import (
     ConnectionLost,
@@ -18,16 +15,15 @@ from hexnpu.deploy.errors import (
     NoDevice,
     SeveralDevices,
 )
-from hexnpu.deploy.quoting import decode, encode
+from hexnpu.deploy.quoting import encode
+
+if TYPE_CHECKING:
+    from adbutils import AdbClient, AdbConnection
 
 _CONNECT_S = 5
 _ANSWER_S = 15
 # A request's length has four hex digits.
 _MAX_REQUEST = 0xFFFF
-
-
-class AdbFailed(Exception):
-    """The server answered FAIL; the text is its reason."""
 
 
 def server_address(environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
@@ -39,14 +35,27 @@ def server_address(environment: Mapping[str, str] = os.environ) -> tuple[str, in
     return host, int(port)
 
 
+def client() -> AdbClient:
+    """Raises NoAdbServer; a server is never started behind the user's back, as adbutils would."""
+    host, port = server_address()
+    try:
+        socket.create_connection((host, port), _CONNECT_S).close()
+    except OSError:
+        raise NoAdbServer(f"no adb server answers at {host}:{port}: start it (adb start-server)") from None
+    from adbutils import AdbClient
+
+    return AdbClient(host, port, socket_timeout=_ANSWER_S)
+
+
 def attached() -> list[tuple[str, str]]:
     """(serial, state) of every device of the adb server; states are device, unauthorized, offline, recovery ..."""
+    server = client()
+    from adbutils import AdbError
+
     try:
-        with _request("host:devices") as sock:
-            lines = _text(sock).splitlines()
-    except (AdbFailed, OSError) as error:
+        return [(info.serial, info.state) for info in server.list()]
+    except (AdbError, OSError, ValueError) as error:
         raise NoAdbServer(f"the adb server did not list its devices ({error}): restart it (adb kill-server)") from None
-    return [(serial, state) for serial, tab, state in (line.partition("\t") for line in lines) if tab]
 
 
 def choose(devices: list[tuple[str, str]], serial: str | None) -> str:
@@ -71,10 +80,14 @@ def choose(devices: list[tuple[str, str]], serial: str | None) -> str:
 
 def device_features(serial: str) -> frozenset[str]:
     """What the device's adbd can, such as shell_v2."""
+    server = client()
+    from adbutils import AdbError
+
     try:
-        with _request(f"host-serial:{serial}:features") as sock:
-            return frozenset(_text(sock).split(","))
-    except (AdbFailed, OSError) as error:
+        with server.make_connection() as connection:
+            _ask(connection, f"host-serial:{serial}:features".encode())
+            return frozenset(connection.read_string_block().split(","))
+    except (AdbError, OSError, ValueError) as error:
         raise lost(f"android:{serial}", error) from None
 
 
@@ -83,15 +96,22 @@ def device_service(serial: str, service: str) -> socket.socket:
     data = encode(service)
     if len(data) > _MAX_REQUEST:
         raise DeployError(f"the command has {len(data)} bytes, adb takes {_MAX_REQUEST}: put arguments into a file")
+    server = client()
+    from adbutils import AdbError
+
     try:
-        sock = _request(f"host:transport:{serial}")
+        connection = server.make_connection()
         try:
-            _ask(sock, data)
+            _ask(connection, encode(f"host:transport:{serial}"))
+            _ask(connection, data)
         except BaseException:
-            sock.close()
+            connection.close()
             raise
-    except (AdbFailed, OSError) as error:
+    except (AdbError, OSError, ValueError) as error:
         raise lost(f"android:{serial}", error) from None
+    sock: socket.socket = connection.conn
+    # Two small writes in a row must not wait 40 ms for each other (the offload path's frames).
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.settimeout(None)
     return sock
 
@@ -103,43 +123,7 @@ def lost(name: str, error: Exception) -> DeployError:
     return ConnectionLost(f"{name} cannot be reached ({text or 'connection closed'}): check adb devices")
 
 
-def _request(text: str) -> socket.socket:
-    """A new connection to the server, which has said OKAY to this. A server is never started behind the user's back."""
-    host, port = server_address()
-    try:
-        sock = socket.create_connection((host, port), _CONNECT_S)
-    except OSError:
-        raise NoAdbServer(f"no adb server answers at {host}:{port}: start it (adb start-server)") from None
-    try:
-        sock.settimeout(_ANSWER_S)
-        # Two small writes in a row must not wait 40 ms for each other (the offload path's frames).
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _ask(sock, encode(text))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def _ask(sock: socket.socket, request: bytes) -> None:
-    sock.sendall(b"%04x" % len(request) + request)
-    answer = _exactly(sock, 4)
-    if answer != b"OKAY":
-        raise AdbFailed(_text(sock) if answer == b"FAIL" else f"it answered {answer!r}")
-
-
-def _text(sock: socket.socket) -> str:
-    try:
-        return decode(_exactly(sock, int(_exactly(sock, 4), 16)))
-    except ValueError:
-        raise OSError("it does not speak adb's protocol") from None
-
-
-def _exactly(sock: socket.socket, n: int) -> bytes:
-    data = b""
-    while len(data) < n:
-        more = sock.recv(n - len(data))
-        if not more:
-            raise ConnectionResetError("the adb server hung up")
-        data += more
-    return data
+def _ask(connection: AdbConnection, request: bytes) -> None:
+    """adbutils' own send_command takes text only, and a command may hold any byte."""
+    connection.conn.sendall(b"%04x" % len(request) + request)
+    connection.check_okay()
