@@ -117,6 +117,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
         return 0;
     case CALC_WHERE: return where(a);
     case CALC_MEET: return meet(a);
+    case CALC_END_THREAD: qurt_thread_exit(0);
     default: return AEE_EUNSUPPORTED;
     }
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "calc_host.h"
+#include "dspqueue.h"
 
 #define URI CALC_URI CDSP_DOMAIN
 #define MODULE CALC_URI
@@ -168,6 +169,10 @@ static void exits(void) {
     fault(CALC_EXIT);
 }
 
+static void ends_the_thread(void) {
+    fault(CALC_END_THREAD);
+}
+
 /* A crash of one session is nothing to another. */
 static void crash_of_one(void) {
     struct session a, b;
@@ -197,6 +202,70 @@ static void killed(void) {
     h = calc_open(URI);
     CHECK_EQUAL(calc_count(h), 1);
     CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
+/* Needs the session's control messages for as long as it lives: memory for arguments, mappings, queues. */
+static void *use_until_the_end(void *p) {
+    remote_handle64 h = *(remote_handle64 *) p;
+    void *shared = rpcmem_alloc(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 4096);
+    size_t n = 100000;
+    int aee = AEE_SUCCESS;
+    while (!aee) {
+        uint8_t *in = calloc(1, n);
+        dspqueue_t queue;
+        aee = calc_inout(h, CALC_SCALE, in, n, in, n);
+        free(in);
+        n = n < 66000000 ? n + 3000000 : 100000;
+        int of_queue = dspqueue_create(CDSP_DOMAIN_ID, 0, 0, 0, NULL, NULL, NULL, &queue);
+        CHECK(of_queue == AEE_SUCCESS || of_queue == AEE_ECONNRESET);
+        CHECK(of_queue || dspqueue_close(queue) == AEE_SUCCESS);
+        int of_map = fastrpc_mmap(CDSP_DOMAIN_ID, rpcmem_to_fd(shared), shared, 0, 4096, FASTRPC_MAP_FD);
+        CHECK(of_map == AEE_SUCCESS || of_map == AEE_ECONNRESET || of_map == AEE_EALREADY);
+        if (!of_map) {
+            fastrpc_munmap(CDSP_DOMAIN_ID, rpcmem_to_fd(shared), shared, 4096);
+        }
+    }
+    CHECK_EQUAL(aee, AEE_ECONNRESET);
+    rpcmem_free(shared);
+    return NULL;
+}
+
+/* Whatever a thread is about when the session is killed, the code says that it is gone. */
+static void killed_anywhere(void) {
+    for (int i = 0; i < 30; i++) {
+        remote_handle64 h = calc_open(URI);
+        pthread_t threads[2];
+        struct remote_rpc_process_clean_params p = {.domain = CDSP_DOMAIN_ID};
+        for (int t = 0; t < 2; t++) {
+            CHECK(!pthread_create(&threads[t], NULL, use_until_the_end, &h));
+        }
+        while (calc_count(h) < 20 * (i + 1)) {
+        }
+        CHECK_EQUAL(remote_session_control(FASTRPC_REMOTE_PROCESS_KILL, &p, sizeof p), AEE_SUCCESS);
+        for (int t = 0; t < 2; t++) {
+            pthread_join(threads[t], NULL);
+        }
+        CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+    }
+}
+
+/* A number is given to nobody else while its session runs, and once only. */
+static void numbers(void) {
+    struct session a, b, c;
+    remote_handle64 unreserved = calc_open(CALC_URI CDSP_DOMAIN "&_session=1");
+    open_session(&a, false);
+    CHECK_EQUAL(a.id, 2);
+    CHECK_EQUAL(calc_call(a.h, CALC_CRASH), DSP(AEE_EBADSTATE));
+    remote_handle64 again = calc_open(a.uri);
+    CHECK_EQUAL(remote_handle64_close(a.h), AEE_SUCCESS); /* of the one that crashed */
+    open_session(&b, false);
+    CHECK_EQUAL(b.id, 3);
+    CHECK_EQUAL(remote_handle64_close(again), AEE_SUCCESS);
+    open_session(&c, false);
+    CHECK_EQUAL(c.id, 2);
+    CHECK_EQUAL(remote_handle64_close(unreserved), AEE_SUCCESS);
+    CHECK_EQUAL(remote_handle64_close(b.h), AEE_SUCCESS);
+    CHECK_EQUAL(remote_handle64_close(c.h), AEE_SUCCESS);
 }
 
 static void session_close(void) {
@@ -370,8 +439,11 @@ int main(int argc, char **argv) {
         {"crash", crash},
         {"aborts", aborts},
         {"exits", exits},
+        {"ends_the_thread", ends_the_thread},
         {"crash_of_one", crash_of_one},
         {"killed", killed},
+        {"killed_anywhere", killed_anywhere},
+        {"numbers", numbers},
         {"session_close", session_close},
         {"notifications", notifications},
         {"no_leaks", no_leaks},

@@ -15,7 +15,10 @@ from hexnpu.emulator_build import emulator_folder, pd_program
 from tests.conftest import require_tool
 from tests.fastrpc.programs import dsp_library, host_program, run_host
 
-CASES = ("own_globals", "parallel", "killed", "session_close", "notifications", "no_leaks", "forks")
+CASES = (
+    "own_globals", "parallel", "killed", "killed_anywhere", "numbers", "session_close", "notifications", "no_leaks",
+    "forks",
+)  # fmt: skip
 
 
 def run(case: str, flavour: str = "release", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -64,6 +67,7 @@ def test_a_protection_domain_under_sanitizers(flavour: str, monkeypatch: pytest.
         ("crash", "was killed by signal 11 (SIGSEGV) in method 12"),
         ("aborts", "was killed by signal 6 (SIGABRT) in method 13"),
         ("exits", "ended with status 3 in method 14"),
+        ("ends_the_thread", "was killed by signal 6 (SIGABRT) in method 18"),
         ("crash_of_one", "was killed by signal 11 (SIGSEGV) in method 12"),
     ],
 )

@@ -222,6 +222,9 @@ int qurt_thread_detach(unsigned int tid) {
 }
 
 void qurt_thread_exit(int status) {
+    if (!me()->stack) { /* whoever waits for the call that it works on would wait for ever */
+        emu_die("qurt_thread_exit() on a thread that qurt_thread_create() did not make");
+    }
     me()->status = status;
     pthread_exit(NULL);
 }

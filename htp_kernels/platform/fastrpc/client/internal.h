@@ -61,6 +61,7 @@ struct pd {
     uint64_t serial; /* no two of a process are the same */
     int refs;        /* pointers to it; under the table's lock, as `users` */
     int users;       /* handles and queues; the last one that goes ends it */
+    bool left;       /* it has given its session's number back */
     pid_t pid;
     int socket;
     struct fr_shared *shared;
@@ -140,5 +141,7 @@ uint64_t maps_count(struct pd *pd);
 
 /* ---- session.c ---- */
 uint64_t session_stack_bytes(int effective); /* as asked for; 0: not asked */
+/* Whose numbers FASTRPC_RESERVE_NEW_SESSION does not give. */
+void session_started(int effective);
 void session_ended(int effective);
 void session_notify(int effective, remote_rpc_status_flags_t status);

@@ -45,8 +45,9 @@ static int copy_in(struct call *c, const char *who) {
     }
     c->copies = c->slot->bytes;
     if (room > FR_INLINE_BYTES && !slot_spill(c->pd, c->slot, room, &c->copies, &region)) {
-        return fail(AEE_ENOMEMORY, who, "no memory for %llu bytes of arguments: use rpcmem buffers",
-                    (unsigned long long) room);
+        return pd_is_dead(c->pd) ? pd_death_code(c->pd, false)
+                                 : fail(AEE_ENOMEMORY, who, "no memory for %llu bytes of arguments: use rpcmem buffers",
+                                        (unsigned long long) room);
     }
     for (uint32_t i = 0; i < c->n_bufs; i++) {
         struct fr_arg *a = &c->slot->args[i];

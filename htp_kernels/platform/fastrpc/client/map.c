@@ -53,10 +53,11 @@ static int add(struct pd *pd, struct map *m, uint32_t flags, const char *who) {
     int aee = pd_control(pd, &ctl, -1);
     if (aee) {
         pd_unshare(pd, m->region);
-        return fail(pd_is_dead(pd) ? AEE_ECONNRESET : AEE_EFAILED, who,
-                    "%llu bytes of file descriptor %d do not fit below 4 GiB "
-                    "of the session beside its other mappings: unmap some",
-                    (unsigned long long) m->bytes, m->fd);
+        return pd_is_dead(pd) ? pd_death_code(pd, false)
+                              : fail(AEE_EFAILED, who,
+                                     "%llu bytes of file descriptor %d do not fit below 4 GiB "
+                                     "of the session beside its other mappings: unmap some",
+                                     (unsigned long long) m->bytes, m->fd);
     }
     m->there = ctl.address;
     m->next = pd->maps;

@@ -100,6 +100,7 @@ static struct pd *start(int effective, int *aee) {
         pd_control(pd, &ctl, -1);
     }
     table[effective] = pd;
+    session_started(effective);
     atomic_fetch_add(&fr_counters()->sessions, 1);
     return pd;
 }
@@ -177,8 +178,11 @@ void pd_finish(struct pd *pd, enum pd_end why) {
         table[pd->domain] = NULL;
         pd->refs--;
     }
+    if (!pd->left && !table[pd->domain]) { /* else the number is another's by now */
+        session_ended(pd->domain);
+    }
+    pd->left = true;
     pthread_mutex_unlock(&table_lock);
-    session_ended(pd->domain);
     shutdown(pd->socket, SHUT_WR);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -262,10 +266,22 @@ static bool receive_control(struct pd *pd, struct fr_ctl *ctl) {
     return n == sizeof *ctl;
 }
 
+/* Its socket is closed: it has ended, or is about to be buried. After this pd_is_dead() says so, too. */
+static void await_end(struct pd *pd) {
+    pthread_mutex_lock(&pd->death_lock);
+    while (!pd->reaped) {
+        pthread_cond_wait(&pd->gone, &pd->death_lock);
+    }
+    pthread_mutex_unlock(&pd->death_lock);
+}
+
 int pd_control(struct pd *pd, struct fr_ctl *ctl, int fd) {
     pthread_mutex_lock(&pd->control_lock);
     bool ok = !pd_is_dead(pd) && send_control(pd, ctl, fd) && receive_control(pd, ctl);
     pthread_mutex_unlock(&pd->control_lock);
+    if (!ok) {
+        await_end(pd);
+    }
     return ok ? ctl->status : AEE_ECONNRESET;
 }
 

@@ -31,10 +31,18 @@ uint64_t session_stack_bytes(int effective) {
     return (uint64_t) bytes;
 }
 
-void session_ended(int effective) {
+static void set_reserved(int effective, bool reserved) {
     pthread_mutex_lock(&lock);
-    settings[effective].reserved = false;
+    settings[effective].reserved = reserved;
     pthread_mutex_unlock(&lock);
+}
+
+void session_started(int effective) {
+    set_reserved(effective, true);
+}
+
+void session_ended(int effective) {
+    set_reserved(effective, false);
 }
 
 void session_notify(int effective, remote_rpc_status_flags_t status) {

@@ -45,6 +45,8 @@ static int call(struct fr_slot *slot) {
         args[i].buf.pv = address_of(slot, &slot->args[i]);
         args[i].buf.nLen = slot->args[i].bytes;
         if (!args[i].buf.pv) {
+            fr_farf(FR_ERROR, "argument %u of method %u: its buffer finds no room below 4 GiB beside the others", i,
+                    REMOTE_SCALARS_METHOD(slot->scalars));
             release(slot, i);
             return (int) AEE_ENOSUCHMAP;
         }
