@@ -2,7 +2,8 @@
 
 This is the one door between the offload path and hexnpu/deploy; neither knows of the other. The connection speaks to
 one end of a socket pair; two threads carry bytes between the other end and the program. Memory is not shared: buffers
-are copied by WRITE and READ.
+are copied by WRITE and READ. The server takes the device's NPU if libcdsprpc.so can be opened there, its emulated one
+if not; `Hello.flavour` says which.
 
 `HEXNPU_TARGET_DIR` is where the package was pushed, if not where `hexnpu push` puts it by default.
 """
@@ -36,7 +37,7 @@ END_TIMEOUT_S = 2.0
 def connect(target: str) -> Connection:
     """Starts the server where it was pushed, and greets it. Raises the errors of hexnpu.deploy.errors where the device
     cannot be reached."""
-    device, process = _start(target, ("--stdio", "--threads", str(MAX_THREADS)))
+    device, process = _start(target, ("--stdio", "--threads", str(MAX_THREADS), "--backend", "auto"))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     server = PushedServer(device, process, theirs)
     try:

@@ -22,7 +22,7 @@
     "usage: htp-server [--stdio] | --listen unix:PATH | --listen tcp:HOST:PORT | --layout | --version\n" \
     "       [--threads N] (HVX threads a session may have, 1 to 10; default 4)\n" \
     "       [--vtcm MIB] (2, 4 or 8; default 8)\n" \
-    "       [--backend emu | fastrpc] (the emulated NPU, default; or the one behind libcdsprpc.so)\n"
+    "       [--backend emu | fastrpc | auto] (the emulated NPU, default; the one behind libcdsprpc.so; that if there is one)\n"
 
 #define VERSION "0.1.0"
 #define MAX_POLL (1 + MAX_SESSIONS + 2 * MAX_CONNS)
@@ -221,6 +221,13 @@ static int serve(void) {
     return 0;
 }
 
+/* Which NPU: false where there is no such word. */
+static bool choose_backend(const char *word) {
+    server.choose_backend = !strcmp(word, "auto");
+    server.backend = !strcmp(word, "emu") ? &backend_emu : &backend_fastrpc;
+    return server.choose_backend || !strcmp(word, "emu") || !strcmp(word, "fastrpc");
+}
+
 static const char *describe(uint32_t n_threads, uint32_t vtcm_mib) {
     server.hello = (struct htp_hello){
         .protocol = HTP_VERSION,
@@ -228,7 +235,12 @@ static const char *describe(uint32_t n_threads, uint32_t vtcm_mib) {
         .vtcm_bytes = (uint64_t) vtcm_mib << 20,
         .flavour = FLAVOUR,
     };
-    return server.backend->describe(&server.hello);
+    const char *wrong = server.backend->describe(&server.hello);
+    if (wrong && server.choose_backend) {
+        server.backend = &backend_emu;
+        wrong = server.backend->describe(&server.hello);
+    }
+    return wrong;
 }
 
 static int run(bool stdio, char *listen_at) {
@@ -255,7 +267,7 @@ static int run(bool stdio, char *listen_at) {
 }
 
 int main(int argc, char **argv) {
-    bool stdio = false;
+    bool stdio = false, known_backend = true;
     char *listen_at = NULL;
     unsigned long n_threads = 4, vtcm_mib = 8;
     for (int i = 1; i < argc; i++) {
@@ -271,8 +283,7 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i], "--listen") && has_value) {
             listen_at = argv[++i];
         } else if (!strcmp(argv[i], "--backend") && has_value) {
-            const char *name = argv[++i];
-            server.backend = !strcmp(name, "emu") ? &backend_emu : !strcmp(name, "fastrpc") ? &backend_fastrpc : NULL;
+            known_backend = choose_backend(argv[++i]);
         } else if (!strcmp(argv[i], "--threads") && has_value) {
             n_threads = strtoul(argv[++i], NULL, 10);
         } else if (!strcmp(argv[i], "--vtcm") && has_value) {
@@ -286,7 +297,7 @@ int main(int argc, char **argv) {
         return die(wrong, "");
     }
     stdio = stdio || (!listen_at && !isatty(0)); /* the default for whoever starts it with pipes */
-    if (stdio == (listen_at != NULL) || !server.backend || n_threads < 1 || n_threads > HTP_MAX_THREADS
+    if (stdio == (listen_at != NULL) || !known_backend || n_threads < 1 || n_threads > HTP_MAX_THREADS
         || (vtcm_mib != 2 && vtcm_mib != 4 && vtcm_mib != 8)) {
         fputs(USAGE, stderr);
         return 2;
@@ -295,13 +306,14 @@ int main(int argc, char **argv) {
     if (sessions && *sessions && strcmp(sessions, "processes") != 0 && strcmp(sessions, "threads") != 0) {
         return die("HEXNPU_EMU_SESSIONS must be processes or threads, not ", sessions);
     }
-    server.sessions_are_threads = sessions && !strcmp(sessions, "threads");
-    if (server.sessions_are_threads) {
-        emu_many_sessions();
-    }
     wrong = describe((uint32_t) n_threads, (uint32_t) vtcm_mib);
     if (wrong) {
         return die(wrong, "");
+    }
+    /* A session on a real NPU is a process of its own in any case. */
+    server.sessions_are_threads = server.backend == &backend_emu && sessions && !strcmp(sessions, "threads");
+    if (server.sessions_are_threads) {
+        emu_many_sessions();
     }
     return run(stdio, listen_at);
 }

@@ -103,6 +103,7 @@ struct conn {
 
 struct server {
     const struct backend *backend;
+    bool choose_backend; /* --backend auto: the emulated NPU where that one has none */
     struct htp_hello hello;
     struct conn *conns;
     uint32_t n_conns, n_sessions;

@@ -13,7 +13,9 @@ import pytest
 
 import hexnpu
 from hexnpu.cache import cache_dir
+from hexnpu.emulator_build import emulator_folder
 from hexnpu.errors import HexnpuError, SessionLost
+from hexnpu.npu_library import npu_library
 from hexnpu.server_build import server_program
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import children
@@ -50,6 +52,17 @@ def test_the_same_bits_as_the_emulator(target: str) -> None:
         assert there.connection.name.startswith(target)
         for _ in range(3):
             assert here.run(g, inputs)["y"].tobytes() == there.run(g, inputs)["y"].tobytes()
+
+
+def test_the_npu_is_taken_where_there_is_one(target: str, tmp_path: Path) -> None:
+    """What a vendor's package has in lib/, and the stand-in for what the device has."""
+    (tmp_path / "pkg" / "lib").mkdir()
+    for file in (npu_library(), *emulator_folder().iterdir()):
+        (tmp_path / "pkg" / "lib" / file.name).symlink_to(file)
+    g, inputs = graph()
+    with hexnpu.open(strict=True) as here, hexnpu.open(target, strict=True) as there:
+        assert (here.connection.hello.flavour, there.connection.hello.flavour) == ("release", "hexagon")
+        assert here.run(g, inputs)["y"].tobytes() == there.run(g, inputs)["y"].tobytes()
 
 
 def test_no_server_there(target: str, tmp_path: Path) -> None:

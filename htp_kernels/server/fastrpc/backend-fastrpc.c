@@ -59,6 +59,7 @@ static const char *describe(struct htp_hello *hello) {
     hello->vtcm_bytes = vtcm < hello->vtcm_bytes ? vtcm : hello->vtcm_bytes;
     hello->max_map_bytes = MAX_MAP_BYTES;
     hello->clock_khz = NPU_CLOCK_KHZ;
+    snprintf(hello->flavour, sizeof hello->flavour, "hexagon");
     return NULL;
 }
 
