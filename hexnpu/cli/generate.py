@@ -33,7 +33,7 @@ def generate(
         typer.Option("--log", help="Where the profile lines go.", show_default="stderr"),
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print speed and op counts at the end.")] = False,
-    target: Annotated[str, typer.Option("--target", help="emu, linux:host, android, unix:PATH, tcp:H:P.")] = "emu",
+    target: Annotated[str, typer.Option("--target", help="emu, npu, linux:host, android, unix:PATH, tcp:H:P.")] = "emu",
     devices: Annotated[
         str, typer.Option("-d", "--devices", help="The NPU, or several: HTP0:0,HTP1:0; HTP0:1 is a session more.")
     ] = "HTP0:0",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def smoke(
-    target: Annotated[str, typer.Option("--target", help="emu, linux:host, android, unix:PATH, tcp:H:P.")] = "emu",
+    target: Annotated[str, typer.Option("--target", help="emu, npu, linux:host, android, unix:PATH, tcp:H:P.")] = "emu",
 ) -> None:
     """Run every kernel, weight type and count of columns on a target's server, twice, against numpy in float64."""
     import hexnpu

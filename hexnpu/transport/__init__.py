@@ -68,9 +68,13 @@ def _npu(flavour: str | None, env: Mapping[str, str] | None) -> Connection:
     Snapdragon machine has the one that was pushed, in ADSP_LIBRARY_PATH."""
     from hexnpu.server_build import server_program
 
-    target = Target(flavour or "release", int(os.environ.get("HEXNPU_EMU_ARCH", DEFAULT_ARCH)))
+    emulated = os.environ.get("HEXNPU_EMU_ARCH", "")
+    if emulated and emulated not in map(str, native.ARCHS):
+        known = ", ".join(map(str, native.ARCHS))
+        raise UsageError(f"HEXNPU_EMU_ARCH={emulated}: there are {known}; `hexnpu emulate --arch` sets it")
+    target = Target(flavour or "release", int(emulated or DEFAULT_ARCH))
     env = dict(env or {})
-    if "HEXNPU_EMU_ARCH" in os.environ:
+    if emulated:
         from hexnpu.npu_library import npu_library
 
         folders = [str(npu_library(target).parent), os.environ.get("ADSP_LIBRARY_PATH", "")]

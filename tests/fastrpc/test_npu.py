@@ -17,7 +17,7 @@ import pytest
 import hexnpu
 from hexnpu import Graph, SessionLost, Type
 from hexnpu.emulator_build import emulator_folder
-from hexnpu.errors import HexnpuError
+from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.group import Group
 from hexnpu.session import Session
 from tests.models.tiny import Tiny
@@ -74,6 +74,21 @@ def test_a_group_of_two_sessions() -> None:
             results.append(group.run(ffn(w, 2, 3), {"x": x}))
     for name in ("y0", "y1"):
         assert np.array_equal(results[0][name], results[1][name])
+
+
+@pytest.mark.parametrize("npu", (1, 2, 3))
+def test_every_npu(npu: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEXNPU_EMU_NPUS", "4")
+    graph, inputs = layer()
+    with open_session(devices=(f"HTP{npu}:0",)) as session:
+        assert np.all(np.isfinite(session.run(graph, inputs)["y"]))
+
+
+@pytest.mark.parametrize("arch", ("nonsense", "60", "v79"))
+def test_an_arch_that_is_none(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEXNPU_EMU_ARCH", arch)
+    with pytest.raises(UsageError, match=f"HEXNPU_EMU_ARCH={arch}: there are 73, 75"):
+        hexnpu.open("npu")
 
 
 def test_a_domain_that_dies_is_the_sessions_death_alone() -> None:

@@ -100,10 +100,12 @@ static int invoke(uint32_t method, void *in, size_t bytes) {
 
 static bool connect_npu(void) {
     struct remote_rpc_control_unsigned_module unsigned_pd = {.domain = domain_id, .enable = 1};
-    char uri[128];
+    char uri[128], name[16] = CDSP_DOMAIN_NAME;
     uint64_t id = 0;
     uint32_t arch = capability(ARCH_VER) & 0xff;
-    const char *name = domain_id == CDSP_DOMAIN_ID ? CDSP_DOMAIN_NAME : CDSP1_DOMAIN_NAME;
+    if (domain_id != CDSP_DOMAIN_ID) { /* cdsp1 is the second one */
+        snprintf(name, sizeof name, "%s%d", CDSP_DOMAIN_NAME, domain_id - CDSP_DOMAIN_ID);
+    }
     snprintf(uri, sizeof uri, "file:///libhtp-v%x.so?htp_npu_skel_handle_invoke&_modver=1.0&_dom=%s", arch, name);
     rpc->remote_session_control(DSPRPC_CONTROL_UNSIGNED_MODULE, &unsigned_pd, sizeof unsigned_pd);
     int error = rpc->remote_handle64_open(uri, &npu);
