@@ -23,4 +23,5 @@ enum calc_method {
     CALC_WHERE, /* in: int32 file descriptor, int32 bytes; out: uint32, where HAP_mmap() puts it */
     CALC_MEET, /* in: int32 n; comes back when n calls are in it, AEE_EEXPIRED after 20 s */
     CALC_END_THREAD,
+    CALC_HEAP, /* takes the heap until it is full; out: uint32, blocks of 1 MiB */
 };

@@ -92,6 +92,16 @@ static void low(void) {
     CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
 }
 
+static void heap(void) {
+    remote_handle64 h = calc_open(URI);
+    uint32_t n = 0;
+    CHECK_EQUAL(calc_out(h, CALC_HEAP, &n, sizeof n), AEE_SUCCESS);
+    CHECK(n > 300 && n < 1024);
+    CHECK_EQUAL(calc_out(h, CALC_HEAP, &n, sizeof n), AEE_SUCCESS);
+    CHECK(n > 300 && n < 1024);
+    CHECK_EQUAL(remote_handle64_close(h), AEE_SUCCESS);
+}
+
 static void handle_arguments(void) {
     remote_handle64 h = calc_open(URI);
     remote_arg args[6];
@@ -289,6 +299,7 @@ int main(int argc, char **argv) {
         {"by_reference", by_reference},
         {"registered", registered},
         {"low", low},
+        {"heap", heap},
         {"handle_arguments", handle_arguments},
         {"two_handles", two_handles},
         {"old_kind", old_kind},

@@ -1,4 +1,6 @@
 /* A DSP library by hand: what `hexnpu idl` would write for an interface with one method of each kind of argument. */
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 #include "calc.h"
 #include "qurt.h"
 #include "remote.h"
+
+#define MIB ((size_t) 1 << 20)
 
 static int32_t counter; /* a session's own */
 static uint32_t opened;
@@ -33,6 +37,53 @@ static int low(const remote_arg *a) {
     uint32_t high = (uint32_t) (seen >> 32);
     memcpy(a[1].buf.pv, &high, sizeof high);
     return 0;
+}
+
+static bool fills(const uint8_t *p, uint8_t value, size_t bytes) {
+    size_t n = 0;
+    while (p && ((uintptr_t) p >> 32) == 0 && n < bytes && p[n] == value) {
+        n++;
+    }
+    return n == bytes;
+}
+
+/* Compilers leave out allocations that nobody uses, and take them for good. */
+static void *volatile sink;
+static bool none(void *p) {
+    sink = p;
+    return !sink;
+}
+
+/* A heap that is full gives NULL, and nothing of it is lost. */
+static int fill_heap(const remote_arg *a) {
+    void **last = NULL;
+    uint32_t n = 0;
+    uint8_t *small = malloc(100), *aligned;
+    memset(small, 7, 100);
+    for (void **p; (p = malloc(MIB)); n++) {
+        if ((uintptr_t) p >> 32) {
+            return AEE_EFAILED;
+        }
+        *p = last;
+        last = p;
+    }
+    bool ok = none(calloc(1, 4 * MIB)) && none(realloc(small, 4 * MIB)) && none(memalign(128, 4 * MIB));
+    ok = ok && fills(small, 7, 100);
+    while (last) {
+        void **before = *last;
+        free(last);
+        last = before;
+    }
+    ok = ok && none(malloc(1024 * MIB)) && none(calloc(SIZE_MAX / 2, 3));
+    ok = ok && !posix_memalign((void **) &aligned, 128, MIB);
+    small = realloc(small, 4 * MIB);
+    uint8_t *zeros = calloc(3, MIB);
+    ok = ok && fills(small, 7, 100) && fills(zeros, 0, 3 * MIB) && !((uintptr_t) aligned & 127);
+    free(small);
+    free(zeros);
+    free(aligned);
+    memcpy(a[0].buf.pv, &n, sizeof n);
+    return ok ? AEE_SUCCESS : AEE_EBADSTATE;
 }
 
 /* Reads a buffer that the client mapped, by its file descriptor. */
@@ -118,6 +169,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
     case CALC_WHERE: return where(a);
     case CALC_MEET: return meet(a);
     case CALC_END_THREAD: qurt_thread_exit(0);
+    case CALC_HEAP: return fill_heap(a);
     default: return AEE_EUNSUPPORTED;
     }
 }

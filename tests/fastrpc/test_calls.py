@@ -7,7 +7,7 @@ import pytest
 from tests.fastrpc.programs import dsp_library, run_host
 
 CASES = (
-    "empty", "sum", "sizes", "by_reference", "registered", "low", "handle_arguments", "two_handles", "old_kind",
+    "empty", "sum", "sizes", "by_reference", "registered", "low", "heap", "handle_arguments", "two_handles", "old_kind",
     "module_error", "mapped", "old_maps", "full", "large", "leaks", "async", "farf",
 )  # fmt: skip
 
