@@ -96,6 +96,16 @@ def test_files_that_are_no_library_for_the_emulator(tmp_path: Path, content: byt
     assert str(library) in result.stderr
 
 
+@pytest.mark.parametrize("n", (100, 3000, 5000))
+def test_a_library_that_is_cut_off(tmp_path: Path, n: int) -> None:
+    whole, library = dsp_library("calc_skel").read_bytes(), tmp_path / "libbad_skel.so"
+    library.write_bytes(whole[:n])
+    result = run_host("bad_cases", "bad_library", libraries=[library])
+    assert result.returncode == 0, result.stderr
+    assert len(lines_of(result.stderr)) == 1
+    assert f"{library} is " in result.stderr
+
+
 def test_a_library_with_a_missing_symbol_names_it() -> None:
     library = dsp_library("missing_skel", name="libbad_skel.so")
     result = run_host("bad_cases", "bad_library", libraries=[library])

@@ -85,8 +85,8 @@ static bool attribute(int domain, uint32_t id, uint32_t *value) {
     case STATUS_NOTIFICATION_SUPPORT:
     case ASYNC_FASTRPC_SUPPORT: *value = here; break;
     case HVX_SUPPORT_64B: *value = 0; break;
-    case HVX_SUPPORT_128B: *value = (uint32_t) number("HEXNPU_EMU_HVX", 1, 64, 4); break;
-    case VTCM_PAGE: *value = (uint32_t) number("HEXNPU_EMU_VTCM", 1, 64, 8) << 20; break;
+    case HVX_SUPPORT_128B: *value = (uint32_t) number("HEXNPU_EMU_HVX", 0, 32, 4); break;
+    case VTCM_PAGE: *value = (uint32_t) number("HEXNPU_EMU_VTCM", 0, 64, 8) << 20; break;
     case VTCM_COUNT: *value = 1; break;
     case ARCH_VER: *value = (uint32_t) (arch / 10 << 4 | arch % 10); break; /* v79 is 0x79 */
     case HMX_SUPPORT_DEPTH:

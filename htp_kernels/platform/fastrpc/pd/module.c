@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -43,19 +44,27 @@ struct problem {
 
 #define PROBLEM(p, ...) ((void) snprintf((p)->sentence, (p)->room, __VA_ARGS__))
 
-static bool read_header(const char *path, Elf64_Ehdr *header) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, header, sizeof *header);
-    if (fd >= 0) {
-        close(fd);
-    }
+static bool is_elf(int fd, Elf64_Ehdr *header) {
+    ssize_t n = pread(fd, header, sizeof *header, 0);
     return n >= (ssize_t) sizeof(Elf32_Ehdr) && !memcmp(header->e_ident, ELFMAG, SELFMAG);
 }
 
+/* Whether all that is to be loaded is there: the loader maps it, and would find out by SIGBUS. */
+static bool is_whole(int fd, const Elf64_Ehdr *header) {
+    struct stat info;
+    bool whole = !fstat(fd, &info);
+    for (unsigned i = 0; whole && i < header->e_phnum; i++) {
+        Elf64_Phdr part;
+        whole = pread(fd, &part, sizeof part, (off_t) (header->e_phoff + i * sizeof part)) == sizeof part &&
+                (part.p_type != PT_LOAD || part.p_offset + part.p_filesz <= (uint64_t) info.st_size);
+    }
+    return whole;
+}
+
 /* What a look at the file says against loading it; the machine lies at one place in 32 and 64 bits. */
-static bool loadable(const char *path, const struct problem *p) {
+static bool looks_good(int fd, const char *path, const struct problem *p) {
     Elf64_Ehdr header;
-    if (!read_header(path, &header)) {
+    if (!is_elf(fd, &header)) {
         PROBLEM(p, "%s is no library: build it with `hexnpu emu-cc -shared`", path);
         return false;
     }
@@ -73,7 +82,20 @@ static bool loadable(const char *path, const struct problem *p) {
                 path, header.e_machine);
         return false;
     }
+    if (!is_whole(fd, &header)) {
+        PROBLEM(p, "%s is cut off: copy or link it again", path);
+        return false;
+    }
     return true;
+}
+
+static bool loadable(const char *path, const struct problem *p) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = looks_good(fd, path, p);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good;
 }
 
 struct place {
@@ -122,7 +144,7 @@ static void *load(const char *path, const char *symbol, void **entry, int *aee, 
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        PROBLEM(p, "%s", dlerror());
+        PROBLEM(p, "%s; what is neither in the library nor in the emulator cannot be called", dlerror());
         return NULL;
     }
     bool low = lies_low(library, path, p);
