@@ -57,6 +57,8 @@ def _start(target: str, arguments: tuple[str, ...]) -> tuple[Device, Process]:
     where = parse_target(target)
     device = open_device(where)
     try:
+        if not device.posix:
+            raise HexnpuError(f"{device.name}: the server {SERVER} is not built for Windows: use another target")
         if isinstance(device, AdbDevice) and "shell_v2" not in device.features():
             raise HexnpuError(f"{device.name} has no shell v2, so frames cannot pass: it takes Android 7 or later")
         directory = os.environ.get("HEXNPU_TARGET_DIR") or target_dir(where, kernels_dir())

@@ -104,6 +104,10 @@ def printed_command(target: Target, command: Command) -> str:
         from hexnpu.deploy.local import shell_line
 
         return shell_line(command)
+    if target.kind == "windows":
+        from hexnpu.deploy.windows import printed
+
+        return printed(command)
     from hexnpu.deploy.posix import wrap
     from hexnpu.deploy.quoting import join
 
@@ -112,11 +116,8 @@ def printed_command(target: Target, command: Command) -> str:
 
 def open_device(target: Target, *, accept_new_host_key: bool = False) -> Device:
     """Connects. Raises the errors of `hexnpu.deploy.errors`, one line each with its remedy."""
-    if target.kind == "windows" and (target.host is not None or os.name != "nt"):
-        raise UsageError(
-            f"{target}: Windows works where hexnpu itself runs on it (hexnpu run without --target); "
-            "over SSH neither push nor run is there yet"
-        )
+    if target.kind == "windows" and target.host is None and os.name != "nt":
+        raise UsageError(f"{target}: this machine runs no Windows; name a host (windows:[user@]host)")
     if target.kind == "android":
         from hexnpu.deploy.adb import AdbDevice
 
@@ -134,6 +135,11 @@ def _ssh_device(target: Target, accept_new_host_key: bool) -> Device:
 
     assert target.host is not None
     host = ssh_host(target.host, target.user, target.port)
+    if target.kind == "windows":
+        from hexnpu.deploy.ssh_connect import connect
+        from hexnpu.deploy.windows import WindowsDevice
+
+        return WindowsDevice(target, connect(host, target, accept_new_host_key))
     master = MasterDevice.find(target, host)
     if master:
         return master

@@ -76,6 +76,12 @@ class Watcher:
 
 def push(device: Device, root: Path, directory: str, *, dry_run: bool = False, watcher: Watcher) -> Report:
     """Raises the errors of hexnpu.deploy.errors; then nothing under its real name is half-written."""
+    if device.target.kind == "windows" and not device.target.here:
+        from hexnpu.deploy.windows import WindowsDevice
+        from hexnpu.deploy.windows_push import push_windows
+
+        assert isinstance(device, WindowsDevice)
+        return push_windows(device, root, directory, dry_run, watcher)
     if not device.posix:
         raise UsageError("push needs a POSIX target; on Windows `hexnpu run` takes the package folder where it is")
     directory = directory.rstrip("/") or "/"

@@ -70,14 +70,14 @@ class Sshd:
         kind, key, _ = (self.folder / "host_key.pub").read_text().split()
         return f"[127.0.0.1]:{self.port} {kind} {key}\n"
 
-    def start(self) -> None:
+    def start(self, more_config: str = "") -> None:
         if not (self.folder / "host_key").exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             make_key(self.folder / "host_key")
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # where root's sshd locks its helpers in
         config = self.folder / "sshd_config"
-        config.write_text(_CONFIG.format(port=self.port, folder=self.folder))
+        config.write_text(_CONFIG.format(port=self.port, folder=self.folder) + more_config)
         self.process = subprocess.Popen(
             [self.program, "-D", "-f", config, "-E", self.folder / "log"], start_new_session=True
         )

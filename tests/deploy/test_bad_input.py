@@ -143,11 +143,12 @@ def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mo
     assert [path.name for path in mounted.iterdir()] == [".hexnpu"]
 
 
-def test_windows_over_ssh(package: Path) -> None:
-    assert "over SSH neither" in push_refused_anywhere("windows:box", package)
-    assert "where hexnpu itself runs" in push_refused_anywhere("wos", package)
+def test_windows_where_none_is(package: Path) -> None:
+    push(2, "wos", package)
+    assert "windows:[user@]host" in refused(2, "run", "--target", "wos", "--target-dir", "x", "--", "true")
 
 
-def push_refused_anywhere(target: str, package: Path) -> str:
-    push(2, target, package)
-    return refused(2, "run", "--target", target, "--target-dir", "x", "--", "true")
+def test_a_windows_host_has_no_such_folder(package: Path) -> None:
+    for folder in ("/x", "C:x", "\\\\server\\share"):
+        command = ("run", "--target", "windows:box", "--target-dir", folder, "--print", "--", "true")
+        assert "name its drive" in refused(2, *command)
