@@ -30,8 +30,8 @@ _QUIET = (
 _OPTIONS = (
     "-ffp-contract=off", "-fno-strict-aliasing", "-fno-sanitize=undefined", "-pthread", "-fPIC",
 )  # fmt: skip
-# Where libraries may lie: 24 places of 16 MiB
-_FIRST_BASE, _BASE_STEP, _N_BASES = 0x20000000, 0x1000000, 24
+# Where libraries may begin: many places in 384 MiB, so that those of one session seldom meet
+_FIRST_BASE, _BASE_STEP, _N_BASES = 0x20000000, 0x10000, 6144
 
 
 def main(arguments: list[str], cplusplus: bool = False) -> int:

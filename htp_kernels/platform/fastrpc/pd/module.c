@@ -130,7 +130,7 @@ static bool lies_low(void *library, const char *path, const struct problem *p) {
     if (place.end >> 32) {
         PROBLEM(p,
                 "%s was loaded at %p, above the 4 GiB that DSP code can point at: link it with `hexnpu emu-cc`, which "
-                "gives it an address; two libraries of one address exclude each other",
+                "gives it an address; if it was, another library of the session lies there: change its -soname",
                 path, (void *) place.base);
         return false;
     }
