@@ -125,6 +125,15 @@ def test_the_path_list_is_searched_in_order(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize("variable", ("HEXNPU_EMU_VTCM=8MB", "HEXNPU_EMU_HVX=-4", "HEXNPU_EMU_NPUS=5"))
+def test_a_number_that_is_none(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    result = run_host("calc_cases", "sum", libraries=[dsp_library("calc_skel")], environment={name: value})
+    assert result.returncode == 0, result.stderr
+    (line,) = lines_of(result.stderr)
+    assert f"{variable} is no number from" in line
+
+
 def test_a_stand_in_without_its_program(tmp_path: Path) -> None:
     missing = tmp_path / "htp-pd"
     result = run_host("bad_cases", "no_program", environment={"HEXNPU_EMU_PD": str(missing)})

@@ -23,16 +23,47 @@ int fail(int aee, const char *who, const char *format, ...) {
     return aee;
 }
 
-/* A number of the environment in [low, high]; `otherwise` where it is not set or no such number. */
-static int number(const char *name, int low, int high, int otherwise) {
-    const char *text = getenv(name);
-    char *end = NULL;
-    long value = text && *text ? strtol(text, &end, 10) : 0;
-    return end && !*end && value >= low && value <= high ? (int) value : otherwise;
+/* Numbers of the environment in [low, high]; `otherwise` where one is not set or no such number. */
+enum setting { ARCH, HVX, HMX, VTCM, NPUS, N_SETTINGS };
+static const struct {
+    const char *name;
+    int low, high, otherwise;
+} settings[N_SETTINGS] = {
+    [ARCH] = {"HEXNPU_EMU_ARCH", 10, 99, 79},        [HVX] = {"HEXNPU_EMU_HVX", 0, 32, 4},
+    [HMX] = {"HEXNPU_EMU_HMX", 0, 16, 1},            [VTCM] = {"HEXNPU_EMU_VTCM", 0, 64, 8},
+    [NPUS] = {"HEXNPU_EMU_NPUS", 1, MAX_NPUS, 1},
+};
+
+static bool read_number(enum setting s, const char *text, int *value) {
+    char *end;
+    long n = strtol(text, &end, 10);
+    bool good = !*end && n >= settings[s].low && n <= settings[s].high;
+    *value = good ? (int) n : settings[s].otherwise;
+    return good;
+}
+
+static int number(enum setting s) {
+    const char *text = getenv(settings[s].name);
+    int value = settings[s].otherwise;
+    if (text && *text) {
+        read_number(s, text, &value);
+    }
+    return value;
+}
+
+void settings_check(void) {
+    for (enum setting s = 0; s < N_SETTINGS; s++) {
+        const char *text = getenv(settings[s].name);
+        int value;
+        if (text && *text && !read_number(s, text, &value)) {
+            fr_farf(FR_ERROR, "%s=%s is no number from %d to %d: it counts as %d", settings[s].name, text,
+                    settings[s].low, settings[s].high, value);
+        }
+    }
 }
 
 int npus(void) {
-    return number("HEXNPU_EMU_NPUS", 1, MAX_NPUS, 1);
+    return number(NPUS);
 }
 
 const char *domain_name(int domain) {
@@ -72,12 +103,12 @@ int domain_or_default(int effective, const char *who) {
 }
 
 static uint32_t hmx_units(void) {
-    return (uint32_t) number("HEXNPU_EMU_HMX", 0, 16, 1);
+    return (uint32_t) number(HMX);
 }
 
 /* The value as the real driver gives it; false: no such attribute. */
 static bool attribute(int domain, uint32_t id, uint32_t *value) {
-    int arch = number("HEXNPU_EMU_ARCH", 10, 99, 79);
+    int arch = number(ARCH);
     bool here = domain_exists(domain);
     switch (id) {
     case DOMAIN_SUPPORT: *value = here; break;
@@ -85,8 +116,8 @@ static bool attribute(int domain, uint32_t id, uint32_t *value) {
     case STATUS_NOTIFICATION_SUPPORT:
     case ASYNC_FASTRPC_SUPPORT: *value = here; break;
     case HVX_SUPPORT_64B: *value = 0; break;
-    case HVX_SUPPORT_128B: *value = (uint32_t) number("HEXNPU_EMU_HVX", 0, 32, 4); break;
-    case VTCM_PAGE: *value = (uint32_t) number("HEXNPU_EMU_VTCM", 0, 64, 8) << 20; break;
+    case HVX_SUPPORT_128B: *value = (uint32_t) number(HVX); break;
+    case VTCM_PAGE: *value = (uint32_t) number(VTCM) << 20; break;
     case VTCM_COUNT: *value = 1; break;
     case ARCH_VER: *value = (uint32_t) (arch / 10 << 4 | arch % 10); break; /* v79 is 0x79 */
     case HMX_SUPPORT_DEPTH:

@@ -17,6 +17,7 @@
 
 /* ---- domains.c ---- */
 int npus(void);
+void settings_check(void); /* a line for each number of the environment that is none */
 const char *domain_name(int domain);                   /* of an NPU of this machine, else NULL */
 int domain_of_name(const char *name, size_t n);        /* -1: no DSP has this name */
 bool domain_exists(int effective);                     /* an NPU of this machine, and a session it can have */

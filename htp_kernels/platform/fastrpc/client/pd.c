@@ -82,6 +82,8 @@ static struct pd *new_pd(int effective) {
 }
 
 static struct pd *start(int effective, int *aee) {
+    static pthread_once_t checked = PTHREAD_ONCE_INIT;
+    pthread_once(&checked, settings_check);
     struct pd *pd = new_pd(effective);
     if (!pd) {
         *aee = AEE_ENOMEMORY;
