@@ -194,7 +194,9 @@ class WindowsDevice(SshDevice):
                 raise TargetReadOnly(
                     f"{self.name}: {about} is not writable: is a program of it running? Else mend its permissions"
                 ) from None
-            raise DeployError(f"{self.name}: {about}: {error.strerror or error}") from None
+            # SFTP has one "Failure" for all the rest.
+            said = error.strerror or f"{error}; is there space, and is none of its programs running?"
+            raise DeployError(f"{self.name}: {about}: {said}") from None
 
     def stat(self, path: str) -> Any:
         """size, mtime and mode as SFTP tells; None where there is no such file."""

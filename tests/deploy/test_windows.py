@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from hexnpu.deploy.device import Command, open_device
-from hexnpu.deploy.errors import DeployError, NoSpace
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace
 from hexnpu.deploy.push import Report, Watcher, push
 from hexnpu.deploy.targets import parse_target
 from hexnpu.deploy.windows import WindowsDevice
@@ -193,6 +193,8 @@ def test_directory_streams_and_input(host: WineHost, tool: str) -> None:
     (host.home / "ä%x% & y").mkdir(exist_ok=True)
     shutil.copy(host.home / "hostile" / tool, host.home / "ä%x% & y")
     assert text(ran(host, tool, "where", directory="~\\ä%x% & y")[1].strip()).endswith("\\ä%x% & y")
+    drive = f"C:/users/{host.home.name}/hostile/{tool[2:]}"
+    assert text(ran(host, drive, "where", directory="C:/windows")[1].strip()).lower() == "c:\\windows"
     code, out, err = ran(host, tool, "both")
     assert (code, text(out.strip()), text(err.strip())) == (0, "out", "err")
     data = random.Random(4).randbytes(3 << 20)
@@ -249,9 +251,15 @@ def sleepers() -> list[int]:
     return found
 
 
+def wait_for_sleepers(number: int) -> None:
+    until = time.monotonic() + 60
+    while len(sleepers()) != number:
+        assert time.monotonic() < until
+
+
 @pytest.mark.parametrize("how", ["ctrl-c", "timeout", "lost connection", "ctrl-c while input waits"])
 def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) -> None:
-    flags = ["--timeout", "8"] if how == "timeout" else []
+    flags = ["--timeout", "12"] if how == "timeout" else []
     feed = tmp_path / "feed"
     feed.write_bytes(bytes(5 << 20 if "input" in how else 0))
     with feed.open("rb") as stdin:
@@ -259,7 +267,7 @@ def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) 
             "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, "tree", stdin=stdin
         )  # fmt: skip
     assert process.stdout and process.stdout.readline() == b"\n"
-    assert len(sleepers()) == 2
+    wait_for_sleepers(2)
     if "ctrl-c" in how:
         process.send_signal(signal.SIGINT)
     elif "lost" in how:
@@ -267,9 +275,8 @@ def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) 
     _, err = process.communicate(timeout=100)
     assert process.returncode == {"timeout": 124, "lost connection": 18}.get(how, 130)
     assert b"Traceback" not in err and err.count(b"\n") <= 1
-    until = time.monotonic() + 30
-    while sleepers() and ("lost" in how and time.monotonic() < until):
-        pass
+    if "lost" in how:
+        wait_for_sleepers(0)
     assert sleepers() == []
 
 
@@ -332,6 +339,55 @@ def test_only_changes_travel(host: WineHost, package: Path, to: Path) -> None:
     assert sorted(report.sent) == ["big/inside", "lib/new", "nothing"]
     assert report.removed == ("big", "lib/deep er/ä & b%PATH%^.dll")
     assert tree(to) == tree(package) | {"lib/mine": b"nobody pushed this"}
+
+
+def test_a_server_without_posix_rename(
+    host: WineHost, device: WindowsDevice, package: Path, to: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: str) -> None:
+        raise OSError("Failure")
+
+    monkeypatch.setattr(device.sftp, "posix_rename", refuses)
+    push(device, package, "to", watcher=Watcher())
+    (package / "nothing").write_bytes(b"something")
+    assert push(device, package, "to", watcher=Watcher()).sent == ("nothing",)
+    assert tree(to) == tree(package)
+    device.pull("~/to/big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == (package / "big").read_bytes()
+
+
+class Loses(Watcher):
+    """The connection, at a file."""
+
+    def __init__(self, host: WineHost) -> None:
+        self.host = host
+
+    def file(self, path: str) -> None:
+        if path == "lib/deep er/ä & b%PATH%^.dll":
+            self.host.server.kill_connections()
+
+
+def test_a_push_that_loses_the_connection(host: WineHost, package: Path, to: Path) -> None:
+    with pytest.raises(ConnectionLost, match="was lost"):
+        pushed(host, package, watcher=Loses(host))
+    assert tree(to) == {}
+    assert sorted(pushed(host, package).sent) == ["lib/deep er/ä & b%PATH%^.dll", "nothing"]
+    assert tree(to) == tree(package)
+
+
+def test_space_that_runs_out_on_the_way(
+    host: WineHost, package: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    to.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", to], capture_output=True).returncode:
+        pytest.skip("mounting needs rights that are not there")
+    monkeypatch.setattr(WindowsDevice, "free_bytes", lambda *_: None)
+    try:
+        with pytest.raises(DeployError, match="is there space"):
+            pushed(host, package)
+        assert tree(to) == {}
+    finally:
+        subprocess.run(["umount", to], check=True)
 
 
 class Interrupts(Watcher):
