@@ -32,7 +32,7 @@ REPO = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 # Prints what it is told to: `argv`: the arguments in hexadecimal, one a line; `env NAMES`; `code N` in hexadecimal;
-# `both`; `where`; `cat`: its input; `tree FILE`: itself again as a child, and both sleep.
+# `both`; `where`; `cat`: its input; `tree`: itself again as a child, and both sleep.
 PROGRAM = r"""
 #include <windows.h>
 #include <shellapi.h>
@@ -63,7 +63,7 @@ static void cat(void) {
 static void tree(void) {
     static STARTUPINFOW streams;
     PROCESS_INFORMATION child;
-    static WCHAR self[512], line[] = L"x sleep";
+    static WCHAR self[512], line[] = L"x wait-of-hexnpu";
     streams.cb = sizeof streams;
     GetModuleFileNameW(0, self, 512);
     CreateProcessW(self, line, 0, 0, TRUE, 0, 0, 0, &streams, &child);
@@ -237,14 +237,14 @@ def hexnpu(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def sleepers() -> list[int]:
-    """Programs of wine that were told to sleep, and their parents that were told `tree`."""
+    """The programs of wine that `tree` started."""
     found = []
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
             if (
                 folder.name.isdecimal()
-                and any(word in words for word in (b"sleep", b"tree"))
+                and {b"wait-of-hexnpu", b"tree-of-hexnpu"} & set(words)
                 and b"hexnpu" not in words
             ):
                 found.append(int(folder.name))
@@ -264,7 +264,7 @@ def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) 
     feed.write_bytes(bytes(5 << 20 if "input" in how else 0))
     with feed.open("rb") as stdin:
         process = hexnpu(
-            "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, "tree", stdin=stdin
+            "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, "tree-of-hexnpu", stdin=stdin
         )  # fmt: skip
     assert process.stdout and process.stdout.readline() == b"\n"
     wait_for_sleepers(2)
