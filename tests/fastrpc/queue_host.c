@@ -169,6 +169,8 @@ static void dies_by(uint8_t what) {
     }
     GIVES(atomic_load(&last_error), AEE_ECONNRESET);
     GIVES(dspqueue_read_noblock(s.queue, NULL, 0, NULL, NULL, 0, NULL, NULL), AEE_ECONNRESET);
+    struct dspqueue_buffer unmapped = {.fd = 12345};
+    GIVES(dspqueue_write_noblock(s.queue, 0, 1, &unmapped, 1, &what), AEE_ECONNRESET);
     SUCCEED(dspqueue_close(second));
     SUCCEED(dspqueue_close(s.queue)); /* though it was open there */
     remote_handle64_close(s.handle);

@@ -59,7 +59,8 @@ static int write_packet(struct queue *queue, const struct packet *head, const st
     if (n) {
         memcpy(resolved, buffers, n * sizeof *buffers);
     }
-    int error = queue_find_buffers(queue, resolved, n, AEE_EBADPARM);
+    int error = queue_stopped(queue); /* mappings ended with the DSP's process: that is not what is wrong */
+    error = error ? error : queue_find_buffers(queue, resolved, n, AEE_EBADPARM);
     if (error) {
         return error;
     }
