@@ -75,11 +75,11 @@ def open(
     """Opens an NPU session on `target` (None: this machine's emulator), or a group of them: one for each of `devices`.
 
     A device is HTPn:m, virtual session m of NPU n; the sessions of one NPU share its VTCM. `n_threads` is the number of
-    HVX threads a session (default: 4, or its share of the CPUs there are), `vtcm_mib` its VTCM (default: what the
-    device has), `max_map_bytes` what it maps at a time. `fence_timeout_s`: how long a rank of a group waits for another
-    before the group is lost. `arch` and `flavour` choose the emulator's build. `strict` makes an op that the NPU cannot
-    take an error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env` is added to the
-    emulator's environment. Use the session in a `with` block, or close it.
+    HVX threads a session (default: 4, or its share of the CPUs there are, or what the NPU has), `vtcm_mib` its VTCM
+    (default: what the device has), `max_map_bytes` what it maps at a time. `fence_timeout_s`: how long a rank of a
+    group waits for another before the group is lost. `arch` and `flavour` choose the emulator's build. `strict` makes
+    an op that the NPU cannot take an error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env`
+    is added to the emulator's environment. Use the session in a `with` block, or close it.
     """
     if isinstance(devices, str) or not devices or not all(_DEVICE.fullmatch(d) for d in devices):
         raise UsageError(f"unknown devices {devices!r}; a session has one device, ('HTP0:0',), a group has several")
@@ -87,6 +87,8 @@ def open(
         raise UsageError(f"vtcm_mib is {vtcm_mib}; it must be 2, 4 or 8")
     threads = max(1, min(DEFAULT_THREADS, (os.cpu_count() or 1) // len(devices))) if n_threads is None else n_threads
     connection = connect(target, arch=arch, flavour=flavour, env=env)
+    if n_threads is None:
+        threads = min(threads, connection.hello.n_threads)
     try:
         if len(devices) == 1:
             return Session(
