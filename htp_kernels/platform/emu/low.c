@@ -1,6 +1,7 @@
 /* Memory below 4 GiB: blocks between guard pages. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,10 +45,14 @@ void emu_low_reserve_heap(void) {
     low_begin = HEAP_END;
 }
 
+/* Raised by every change of the table, so that a thread may keep what it found there. */
+static _Atomic uint32_t generation = 1;
+
 static void lock_to_change(void) {
     if (concurrent) {
         pthread_rwlock_wrlock(&lock);
     }
+    atomic_fetch_add(&generation, 1);
 }
 
 static void lock_to_read(void) {
@@ -219,13 +224,40 @@ bool emu_low_has_heap(void) {
     return low_begin == HEAP_END;
 }
 
+/* The blocks that this thread asked about last: its DMA goes to and fro between a few of them. */
+#define N_KEPT 4u
+static _Thread_local struct {
+    uint64_t begin, end;
+    uint32_t generation;
+} kept[N_KEPT];
+static _Thread_local uint32_t next_kept;
+
+static bool kept_contains(uintptr_t p, size_t bytes) {
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    for (uint32_t i = 0; i < N_KEPT; i++) {
+        if (kept[i].generation == now && p >= kept[i].begin && p <= kept[i].end && bytes <= kept[i].end - p) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool emu_low_contains(uintptr_t p, size_t bytes) {
+    if (kept_contains(p, bytes)) {
+        return true;
+    }
     if (emu_low_has_heap() && p >= LOW_BEGIN && p < HEAP_END && bytes <= HEAP_END - p) {
         return true; /* heap and libraries: where nothing is mapped there, the access itself says so */
     }
     lock_to_read();
     uint32_t i = block_of(p);
     bool inside = i < n_blocks && bytes <= blocks[i].begin + blocks[i].bytes - p && p <= blocks[i].begin + blocks[i].bytes;
+    if (inside) {
+        kept[next_kept].begin = blocks[i].begin;
+        kept[next_kept].end = blocks[i].begin + blocks[i].bytes;
+        kept[next_kept].generation = atomic_load(&generation);
+        next_kept = (next_kept + 1) % N_KEPT;
+    }
     unlock();
     return inside;
 }
