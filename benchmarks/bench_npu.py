@@ -20,7 +20,7 @@ from hexnpu.emulator_build import emulator_folder
 from scripts.demo_model import demo_model
 
 GOAL = 0.95
-N_GENERATE = 128
+N_GENERATE = 400
 
 PROGRAM = """
 import json, sys
