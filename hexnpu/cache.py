@@ -5,12 +5,41 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+from hexnpu.errors import BuildError
 
 
 def cache_dir() -> Path:
     """`HEXNPU_CACHE`, or ~/.cache/hexnpu."""
     return Path(os.environ.get("HEXNPU_CACHE") or Path.home() / ".cache" / "hexnpu")
+
+
+def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """`folder`, of the cache and named by what is in it. Where it is not there yet `fill` is given an empty one; it
+    appears whole, by a rename, and the first of several processes wins. Raises BuildError."""
+    if folder.is_dir():
+        return folder
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
+            made = Path(scratch) / folder.name
+            made.mkdir()
+            fill(made)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+    except OSError as error:
+        raise cache_error(error.strerror) from None
+    return folder
+
+
+def cache_error(reason: str | None) -> BuildError:
+    return BuildError(f"cannot write the build cache {cache_dir()}: {reason}; free some space or set HEXNPU_CACHE")
 
 
 @functools.lru_cache

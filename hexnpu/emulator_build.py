@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hexnpu.cache import cache_dir
+from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.native import DEFAULT_ARCH, Target, compile_program, compile_shared, kernels_dir
 
 LIBRARY = "libcdsprpc.so"
@@ -57,21 +56,13 @@ def emulator_folder(flavour: str = "release", pd_flavour: str | None = None) -> 
     library = client_library(flavour)
     program = pd_program(pd_flavour or flavour)
     key = hashlib.sha256(f"{library}\n{program}".encode()).hexdigest()[:20]
-    folder = cache_dir() / "emulator" / key
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
-            made = Path(scratch) / key
-            made.mkdir()
-            for name in LIBRARY_NAMES:
-                (made / name).symlink_to(library)
-            (made / PROGRAM).symlink_to(program)
-            try:
-                made.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # else another process was faster
-                    raise
-    return folder
+
+    def fill(folder: Path) -> None:
+        for name in LIBRARY_NAMES:
+            (folder / name).symlink_to(library)
+        (folder / PROGRAM).symlink_to(program)
+
+    return cached_folder(cache_dir() / "emulator" / key, fill)
 
 
 def main(flavour: str = "release") -> None:

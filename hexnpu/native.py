@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from hexnpu.cache import cache_dir
+from hexnpu.cache import cache_dir, cache_error
 from hexnpu.cache import cpu_features as _cpu_features
 from hexnpu.errors import BuildError
 
@@ -238,7 +238,7 @@ def _run_into(path: Path, command: Callable[[Path], list[str]]) -> None:
             _compile(command(out), Path(folder))
             out.replace(path)
     except OSError as error:
-        raise _cache_error(error.strerror) from None
+        raise cache_error(error.strerror) from None
 
 
 def _compile(command: list[str], scratch: Path) -> None:
@@ -253,12 +253,8 @@ def _compile(command: list[str], scratch: Path) -> None:
         _progress(None)
         # A compiler says "No space left" or "NoSpaceLeft" in its own ways; what counts is whether there is any.
         if shutil.disk_usage(cache_dir()).free < 1 << 20:
-            raise _cache_error("no space left on the device")
+            raise cache_error("no space left on the device")
         raise BuildError(f"the compiler failed (exit {result.returncode}): {shlex.join(command)}\n{result.stderr}")
-
-
-def _cache_error(reason: str | None) -> BuildError:
-    return BuildError(f"cannot write the build cache {cache_dir()}: {reason}; free some space or set HEXNPU_CACHE")
 
 
 def _announce(text: str) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
-from hexnpu.cache import cache_dir
+from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.emucc import driver
 from hexnpu.errors import BuildError
 from hexnpu.idl import compile_idl
@@ -23,33 +21,28 @@ def npu_library(target: Target | None = None) -> Path:
     interface = _interface(hexagon / "htp_npu.idl")
     sources = [*device_sources(), hexagon / "npu.c", interface / "htp_npu_skel.c"]
     objects = compile_objects(sources, target, ["-fPIC", f"-I{interface}", "-DHEXNPU_EMU_DSP"], label="libhtp")
-    key = hashlib.sha256("\n".join(o.name for o in objects).encode()).hexdigest()[:20]
-    library = cache_dir() / "npu" / key / f"libhtp-v{target.arch}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as scratch:
-            made = Path(scratch) / library.name
-            if driver.main(["-shared", f"-Wl,-soname,{library.name}", *map(str, objects), "-o", str(made)]):
-                raise BuildError(f"{library.name} could not be linked; what the linker says stands above")
-            made.replace(library)
-    return library
+    name = f"libhtp-v{target.arch}.so"
+    parts = [*(o.name for o in objects), hex(driver.image_base(name))]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+
+    def fill(folder: Path) -> None:
+        command = ["-shared", f"-Wl,-soname,{name}", *map(str, objects), "-o", str(folder / name)]
+        if driver.main(command):
+            raise BuildError(f"{name} could not be linked; what the linker says stands above")
+
+    return cached_folder(cache_dir() / "npu" / key, fill) / name
 
 
 def _interface(idl: Path) -> Path:
     """A folder of the cache with the header and the skel of our own interface."""
     files = compile_idl(idl)
     key = hashlib.sha256("".join(files.values()).encode()).hexdigest()[:20]
-    folder = cache_dir() / "idl" / key
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".build-"))
+
+    def fill(folder: Path) -> None:
         for name, text in files.items():
-            (scratch / name).write_text(text, encoding="utf-8")
-        try:
-            scratch.rename(folder)
-        except OSError:  # another process was faster
-            shutil.rmtree(scratch)
-    return folder
+            (folder / name).write_text(text, encoding="utf-8")
+
+    return cached_folder(cache_dir() / "idl" / key, fill)
 
 
 def main(flavour: str = "release", arch: str = str(DEFAULT_ARCH)) -> None:

@@ -11,11 +11,9 @@ import hashlib
 import itertools
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 
-from hexnpu.cache import cache_dir
-from hexnpu.errors import BuildError
+from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.native import ARCHS, kernels_dir
 
 _CMAKE = Path(__file__).resolve().parent / "cmake"
@@ -30,22 +28,7 @@ def sdk_root() -> Path:
     """The folder, made if it is not in the cache yet."""
     files, links = _files(), _links()
     digest = hashlib.sha256(repr((sorted(files.items()), sorted(links.items()))).encode()).hexdigest()[:20]
-    root = cache_dir() / "sdk" / digest
-    if root.is_dir():
-        return root
-    try:
-        root.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root.parent, prefix=".sdk-") as scratch:
-            made = Path(scratch) / "sdk"
-            _make(made, files, links)
-            try:
-                made.rename(root)
-            except OSError:
-                if not root.is_dir():  # another process was faster
-                    raise
-    except OSError as error:
-        raise BuildError(f"cannot make the SDK folder {root}: {error.strerror}; set HEXNPU_CACHE") from None
-    return root
+    return cached_folder(cache_dir() / "sdk" / digest, lambda folder: _make(folder, files, links))
 
 
 def _make(root: Path, files: dict[str, tuple[str, bool]], links: dict[str, str]) -> None:

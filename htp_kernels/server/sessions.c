@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "htp-signal.h"
 #include "server.h"
 
 #define FIRST_FREE_FD 5
@@ -177,25 +178,9 @@ void session_close(struct conn *c, struct session *s) {
     free(s);
 }
 
-/* The signals that end a session; sigabbrev_np() is glibc's alone. */
-static const char *signal_name(int signal) {
-    switch (signal) {
-    case SIGABRT: return "SIGABRT";
-    case SIGBUS: return "SIGBUS";
-    case SIGFPE: return "SIGFPE";
-    case SIGILL: return "SIGILL";
-    case SIGINT: return "SIGINT";
-    case SIGKILL: return "SIGKILL";
-    case SIGSEGV: return "SIGSEGV";
-    case SIGTERM: return "SIGTERM";
-    case SIGTRAP: return "SIGTRAP";
-    default: return "another one";
-    }
-}
-
 static void say_how(int status, char *how, size_t room) {
     if (WIFSIGNALED(status)) {
-        snprintf(how, room, "was killed by signal %d (%s)", WTERMSIG(status), signal_name(WTERMSIG(status)));
+        snprintf(how, room, "was killed by signal %d (%s)", WTERMSIG(status), htp_signal_name(WTERMSIG(status)));
     } else {
         snprintf(how, room, "ended with status %d%s", WEXITSTATUS(status),
                  WEXITSTATUS(status) == HTP_SANITIZER_EXIT ? " (a sanitizer's report is on the server's stderr)" : "");

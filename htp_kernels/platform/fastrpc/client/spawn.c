@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../include/htp-signal.h"
 #include "internal.h"
 
 #define START_MS 60000 /* a domain under an emulator of processors takes its time */
@@ -123,20 +124,6 @@ bool pd_spawn(struct pd *pd) {
     return true;
 }
 
-static const char *signal_name(int signal) {
-    switch (signal) {
-    case SIGABRT: return "SIGABRT";
-    case SIGBUS: return "SIGBUS";
-    case SIGFPE: return "SIGFPE";
-    case SIGILL: return "SIGILL";
-    case SIGKILL: return "SIGKILL";
-    case SIGSEGV: return "SIGSEGV";
-    case SIGTERM: return "SIGTERM";
-    case SIGTRAP: return "SIGTRAP";
-    default: return "another one";
-    }
-}
-
 /* The call in work, for the obituary: one of several says enough. */
 static void say_where(struct pd *pd, char *where, size_t room) {
     snprintf(where, room, "between calls");
@@ -154,7 +141,7 @@ static void say_where(struct pd *pd, char *where, size_t room) {
 static void say_fault(struct pd *pd, int status, bool known) {
     char how[64] = "is gone", where[160];
     if (known && WIFSIGNALED(status)) {
-        snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), signal_name(WTERMSIG(status)));
+        snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), htp_signal_name(WTERMSIG(status)));
     } else if (known) {
         snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
     }
