@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hexnpu.deploy.device import open_device
 from hexnpu.deploy.push import Watcher, push
+from hexnpu.deploy.source import Source
 from hexnpu.deploy.targets import parse_target
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Master, Sshd, make_key
@@ -87,7 +88,8 @@ def alone_seconds(target: str, package: Path, to: Path) -> list[float]:
     with open_device(parse_target(target)) as device:
         for _ in range(AGAIN):
             started = time.monotonic()
-            report = push(device, package, str(to), watcher=Watcher())
+            with Source(package) as source:
+                report = push(device, source, str(to), watcher=Watcher())
             figures.append(time.monotonic() - started)
             assert not report.sent
     return figures

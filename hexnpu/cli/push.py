@@ -53,13 +53,14 @@ def push_package(
     from hexnpu.deploy.device import open_device
     from hexnpu.deploy.push import Watcher
     from hexnpu.deploy.push import push as push_to
+    from hexnpu.deploy.source import Source
 
     started = time.monotonic()
     root = package.package_root(folder)
-    with open_device(target, accept_new_host_key=accept_new_host_key) as device:
+    with Source(root) as source, open_device(target, accept_new_host_key=accept_new_host_key) as device:
         watcher = _bar() if sys.stderr.isatty() and not dry_run else Watcher()
         with watcher:
-            report = push_to(device, root, directory, dry_run=dry_run, watcher=watcher)
+            report = push_to(device, source, directory, dry_run=dry_run, watcher=watcher)
         if dry_run:
             for path in report.sent:
                 print(f"send    {path!r}" if not path.isprintable() else f"send    {path}")

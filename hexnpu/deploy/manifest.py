@@ -1,7 +1,6 @@
 """What a package holds and what was pushed: paths, sizes, modes and sha256 sums.
 
-The manifest is kept on the target as `.hexnpu/manifest.json`. Sums of files here are kept as well (in the cache folder,
-by size, inode and times), so that a push of nothing new reads no file.
+The manifest is kept on the target as `.hexnpu/manifest.json`.
 """
 
 from __future__ import annotations
@@ -10,21 +9,17 @@ import hashlib
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hexnpu.cache import cache_dir
 from hexnpu.deploy.errors import DeployError
 
 STATE_DIR = ".hexnpu"
 CHUNK = 256 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
-# A file changed this recently can change again without a new time.
-_RACY_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -149,51 +144,3 @@ class Manifest:
         if file.link is not None:
             return {"link": file.link}
         return {"sha256": sha256, "size": file.size, "mode": file.mode, "mtime": mtime}
-
-
-class Digests:
-    """sha256 sums of a package's files, remembered from push to push. Use as a context manager: leaving it saves."""
-
-    def __init__(self, root: Path) -> None:
-        name = hashlib.sha256(os.fsencode(root.absolute())).hexdigest()[:16]
-        self._file = cache_dir() / "push" / f"{name}.json"
-        self._new: dict[str, list[Any]] = {}
-        # Of this push: they count, but are not kept for the next.
-        self._fresh: dict[str, str] = {}
-        try:
-            self._old: dict[str, list[Any]] = json.loads(self._file.read_bytes())
-        except (OSError, ValueError):
-            self._old = {}
-
-    def known(self, file: PackageFile) -> str | None:
-        """The sum, where it can be had without reading the file."""
-        for sums in (self._new, self._old):
-            found = sums.get(file.path)
-            if found and tuple(found[:4]) == file.stamp:
-                self._new[file.path] = found
-                return str(found[4])
-        return self._fresh.get(file.path)
-
-    def of(self, file: PackageFile) -> str:
-        return self.known(file) or self.keep(file, file.digest())
-
-    def keep(self, file: PackageFile, digest: str) -> str:
-        if time.time_ns() - max(file.stamp[2:]) > _RACY_NS:
-            self._new[file.path] = [*file.stamp, digest]
-        self._fresh[file.path] = digest
-        return digest
-
-    def __enter__(self) -> Digests:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._new == self._old:
-            return
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._file.with_suffix(f".{os.getpid()}")
-            beside.write_text(json.dumps(self._new))
-            beside.replace(self._file)
-        except OSError:
-            # Without it the next push only reads the files again.
-            return

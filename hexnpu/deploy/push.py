@@ -14,22 +14,18 @@ An interrupted push leaves its files in `incoming`; the next one compares their 
 from __future__ import annotations
 
 import functools
-import hashlib
-import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import PurePosixPath
 
 from hexnpu.deploy.device import Device, Upload
-from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, PackageFile, read_package
+from hexnpu.deploy.manifest import STATE_DIR, Manifest, Package, PackageFile
 from hexnpu.deploy.posix import EXPAND
-from hexnpu.deploy.process import start_thread
 from hexnpu.deploy.quoting import batches, encode, join, quote
+from hexnpu.deploy.source import Source
 from hexnpu.deploy.survey import Survey, remote_sums, survey
 from hexnpu.errors import UsageError
 
-_CHUNKS_AHEAD = 8
 INCOMING, REST = f"{STATE_DIR}/incoming", f"{STATE_DIR}/rest"
 
 
@@ -74,57 +70,56 @@ class Watcher:
     def __exit__(self, *_: object) -> None: ...
 
 
-def push(device: Device, root: Path, directory: str, *, dry_run: bool = False, watcher: Watcher) -> Report:
+def push(device: Device, source: Source, directory: str, *, dry_run: bool = False, watcher: Watcher) -> Report:
     """Raises the errors of hexnpu.deploy.errors; then nothing under its real name is half-written."""
     if device.target.kind == "windows" and not device.target.here:
         from hexnpu.deploy.windows import WindowsDevice
         from hexnpu.deploy.windows_push import push_windows
 
         assert isinstance(device, WindowsDevice)
-        return push_windows(device, root, directory, dry_run, watcher)
+        return push_windows(device, source, directory, dry_run, watcher)
     if not device.posix:
         raise UsageError("push needs a POSIX target; on Windows `hexnpu run` takes the package folder where it is")
     directory = directory.rstrip("/") or "/"
-    package = read_package(root)
+    package = source.package
     names = sorted({path.partition("/")[0] for path in (*package.folders, *(file.path for file in package.files))})
-    with Digests(root) as digests:
+    state = survey(device, directory, names)
+    if not dry_run and any(path.startswith(f"{REST}/") for path in state.files):
+        _join_rests(device, directory)
         state = survey(device, directory, names)
-        if not dry_run and any(path.startswith(f"{REST}/") for path in state.files):
-            _join_rests(device, directory)
-            state = survey(device, directory, names)
-        plan = _plan(device, directory, package, state, digests)
-        if not dry_run:
-            state.require(device.name, plan.send_bytes)
-            _carry_out(device, directory, package, plan, state, digests, watcher)
+    plan = _plan(device, directory, source, state)
+    if not dry_run:
+        state.require(device.name, plan.send_bytes)
+        _carry_out(device, directory, source, plan, state, watcher)
     sent = tuple(file.path for file, _ in plan.send)
     return Report(sent, plan.send_bytes, tuple(plan.remove), len(plan.unchanged))
 
 
-def _plan(device: Device, directory: str, package: Package, state: Survey, digests: Digests) -> Plan:
+def _plan(device: Device, directory: str, source: Source, state: Survey) -> Plan:
     plan = Plan()
     unsure: list[PackageFile] = []
-    for file in package.files:
+    for file in source.package.files:
         there, entry = state.files.get(file.path), state.manifest.files.get(file.path, {})
         if file.link is not None:
             same = there is not None and there.is_link and there.size == file.size and entry.get("link") == file.link
             _take(plan, file, None, 0) if same else plan.send.append((file, 0))
         elif there is None or not there.is_file or there.size != file.size:
-            _plan_incoming(plan, file, state, digests)
+            _plan_incoming(plan, file, state, source)
         elif (entry.get("size"), entry.get("mtime")) != (there.size, there.mtime):
             unsure.append(file)
-        elif entry.get("sha256") != digests.of(file):
-            _plan_incoming(plan, file, state, digests)
+        elif entry.get("sha256") != source.sha256(file):
+            _plan_incoming(plan, file, state, source)
         else:
-            _take(plan, file, digests.of(file), there.mtime, there.mode)
+            _take(plan, file, source.sha256(file), there.mtime, there.mode)
     # Files with the right size that the manifest does not vouch for: touched, or brought by other means.
     sums = remote_sums(device, directory, [file.path for file in unsure]) if unsure else {}
     for file in unsure:
         there = state.files[file.path]
-        if sums.get(file.path) == digests.of(file):
-            _take(plan, file, digests.of(file), there.mtime, there.mode)
+        if sums.get(file.path) == source.sha256(file):
+            _take(plan, file, source.sha256(file), there.mtime, there.mode)
         else:
-            _plan_incoming(plan, file, state, digests)
-    mine = {file.path for file in package.files}
+            _plan_incoming(plan, file, state, source)
+    mine = {file.path for file in source.package.files}
     plan.remove = sorted((state.manifest.files.keys() | state.unfinished.files.keys()) - mine)
     return plan
 
@@ -137,11 +132,11 @@ def _take(plan: Plan, file: PackageFile, sha256: str | None, mtime: int, mode: i
         plan.chmod.append(file)
 
 
-def _plan_incoming(plan: Plan, file: PackageFile, state: Survey, digests: Digests) -> None:
+def _plan_incoming(plan: Plan, file: PackageFile, state: Survey, source: Source) -> None:
     """The file has to come; all or some of it may have arrived already."""
     arrived, their_sum = state.files.get(f"{INCOMING}/{file.path}"), state.sums.get(file.path)
     have = arrived.size if arrived and arrived.is_file and their_sum else 0
-    if have and have == file.size and their_sum == digests.of(file):
+    if have and have == file.size and their_sum == source.sha256(file):
         plan.arrived.append(file)
         plan.manifest.files[file.path] = Manifest.entry(file, their_sum, file.mtime)
     elif 0 < have < file.size and their_sum == file.digest(have):
@@ -160,64 +155,30 @@ cd ../.. && rm -rf {REST}
     device.checked_shell(directory, script, directory, timeout_s=600)
 
 
-def _carry_out(
-    device: Device, directory: str, package: Package, plan: Plan, state: Survey, digests: Digests, watcher: Watcher
-) -> None:
+def _carry_out(device: Device, directory: str, source: Source, plan: Plan, state: Survey, watcher: Watcher) -> None:
+    package = source.package
     moves = [file for file, _ in plan.send] + plan.arrived
     complete = len(plan.manifest.files) == len(package.files)
     folders_there = all(folder in state.files for folder in package.folders)
     if not (moves or plan.chmod or plan.remove) and complete and plan.manifest == state.manifest and folders_there:
         return
     watcher.start(len(plan.send), plan.send_bytes)
-    uploads = _uploads(package, plan, digests, watcher)
+    uploads = _uploads(source, plan, watcher)
     device.upload(directory, uploads, watcher.bytes, then=f"{STATE_DIR}/commit.sh")
 
 
-def _uploads(package: Package, plan: Plan, digests: Digests, watcher: Watcher) -> Iterator[Upload]:
-    """A device reads each to its end before it asks for the next: the manifest comes when all sums are known."""
-    yield _small("next.new", Manifest({file.path: {} for file in package.files}).to_bytes())
-    sums: dict[str, Any] = {}
-    with _Hasher() as hasher:
-        for file, have in plan.send:
-            watcher.file(file.path)
-            place = f"{REST if have else INCOMING}/{file.path}"
-            chunks = functools.partial(file.chunks, have)
-            # The rest of a file has no sum of its own.
-            if not (have or file.link is not None or digests.known(file)):
-                sums[file.path] = hashlib.sha256()
-                chunks = functools.partial(hasher.pass_on, chunks, sums[file.path])
-            yield Upload(place, file.size - have, file.mtime, chunks, file.link is not None)
+def _uploads(source: Source, plan: Plan, watcher: Watcher) -> Iterator[Upload]:
+    yield _small("next.new", Manifest({file.path: {} for file in source.package.files}).to_bytes())
+    for file, have in plan.send:
+        watcher.file(file.path)
+        place = f"{REST if have else INCOMING}/{file.path}"
+        chunks = functools.partial(file.chunks, have)
+        yield Upload(place, file.size - have, file.mtime, chunks, file.link is not None)
     for file, _ in plan.send:
-        if file.path in sums:
-            digests.keep(file, sums[file.path].hexdigest())
-        sha256 = None if file.link is not None else digests.of(file)
+        sha256 = None if file.link is not None else source.sha256(file)
         plan.manifest.files[file.path] = Manifest.entry(file, sha256, file.mtime)
     yield _small("manifest.new", plan.manifest.to_bytes())
-    yield _small("commit.sh", encode(_commit_script(package, plan)))
-
-
-class _Hasher:
-    """A thread that takes the sums of what is being sent. Leaving the context waits until all are taken."""
-
-    def __init__(self) -> None:
-        self._queue: queue.Queue[tuple[Any, bytes] | None] = queue.Queue(_CHUNKS_AHEAD)
-        self._thread = start_thread(self._work)
-
-    def _work(self) -> None:
-        while item := self._queue.get():
-            item[0].update(item[1])
-
-    def pass_on(self, chunks: Callable[[], Iterator[bytes]], sha: Any) -> Iterator[bytes]:
-        for chunk in chunks():
-            self._queue.put((sha, chunk))
-            yield chunk
-
-    def __enter__(self) -> _Hasher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._queue.put(None)
-        self._thread.join()
+    yield _small("commit.sh", encode(_commit_script(source.package, plan)))
 
 
 def _small(name: str, data: bytes) -> Upload:

@@ -10,12 +10,13 @@ import hashlib
 import re
 import stat
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.errors import DeployError
-from hexnpu.deploy.manifest import STATE_DIR, Digests, Manifest, Package, PackageFile, read_package
+from hexnpu.deploy.manifest import STATE_DIR, Manifest, Package, PackageFile
 from hexnpu.deploy.push import INCOMING, Report, Watcher
+from hexnpu.deploy.source import Source
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.windows import folder_path, sftp_path
 
@@ -37,23 +38,21 @@ class _Plan:
     remove: list[str] = field(default_factory=list)
 
 
-def push_windows(device: WindowsDevice, root: Path, directory: str, dry_run: bool, watcher: Watcher) -> Report:
+def push_windows(device: WindowsDevice, source: Source, directory: str, dry_run: bool, watcher: Watcher) -> Report:
     base = folder_path(directory)
-    package = read_package(root)
-    _check_names(package)
+    _check_names(source.package)
     there = device.stat(base)
     if there is not None and not stat.S_ISDIR(there.st_mode):
         raise DeployError(f"{device.name}: {directory} is not a folder: remove it, or name another --target-dir")
-    with Digests(root) as digests:
-        old = _read_manifest(device, base)
-        plan = _plan(device, base, package, old, digests)
-        size = sum(file.size for file in plan.send)
-        if not dry_run and (plan.send or plan.arrived or plan.remove or there is None):
-            # A folder that is not there yet will be on its drive, or on that of the home.
-            drive = base[:3] if ":" in base else "."
-            free = device.free_bytes(base if there is not None else drive)
-            Survey(there is not None, None, free, old, Manifest()).require(device.name, size)
-            _carry_out(device, base, package, plan, old, digests, watcher)
+    old = _read_manifest(device, base)
+    plan = _plan(device, base, source, old)
+    size = sum(file.size for file in plan.send)
+    if not dry_run and (plan.send or plan.arrived or plan.remove or there is None):
+        # A folder that is not there yet will be on its drive, or on that of the home.
+        drive = base[:3] if ":" in base else "."
+        free = device.free_bytes(base if there is not None else drive)
+        Survey(there is not None, None, free, old, Manifest()).require(device.name, size)
+        _carry_out(device, base, source, plan, old, watcher)
     return Report(tuple(file.path for file in plan.send), size, tuple(plan.remove), len(plan.unchanged))
 
 
@@ -89,11 +88,12 @@ def _list(device: WindowsDevice, folder: str) -> dict[str, SFTPAttributes]:
             return {}
 
 
-def _staged(file: PackageFile, digests: Digests) -> str:
-    return hashlib.sha256(f"{digests.of(file)} {file.path}".encode()).hexdigest()
+def _staged(file: PackageFile, source: Source) -> str:
+    return hashlib.sha256(f"{source.sha256(file)} {file.path}".encode()).hexdigest()
 
 
-def _plan(device: WindowsDevice, base: str, package: Package, old: Manifest, digests: Digests) -> _Plan:
+def _plan(device: WindowsDevice, base: str, source: Source, old: Manifest) -> _Plan:
+    package = source.package
     there: dict[str, SFTPAttributes] = {}
     for folder in ("", *package.folders):
         if folder and not (folder in there and stat.S_ISDIR(there[folder].st_mode or 0)):
@@ -103,9 +103,9 @@ def _plan(device: WindowsDevice, base: str, package: Package, old: Manifest, dig
     incoming = _list(device, f"{base}/{INCOMING}")
     plan = _Plan()
     for file in package.files:
-        if _is_there(file, there.get(file.path), old.files.get(file.path, {}), digests):
+        if _is_there(file, there.get(file.path), old.files.get(file.path, {}), source):
             plan.unchanged.append(file)
-        elif (arrived := incoming.get(_staged(file, digests))) and arrived.st_size == file.size:
+        elif (arrived := incoming.get(_staged(file, source))) and arrived.st_size == file.size:
             plan.arrived.append(file)
         else:
             plan.send.append(file)
@@ -113,21 +113,22 @@ def _plan(device: WindowsDevice, base: str, package: Package, old: Manifest, dig
     return plan
 
 
-def _is_there(file: PackageFile, found: SFTPAttributes | None, entry: dict[str, Any], digests: Digests) -> bool:
+def _is_there(file: PackageFile, found: SFTPAttributes | None, entry: dict[str, Any], source: Source) -> bool:
     if found is None or not stat.S_ISREG(found.st_mode or 0) or found.st_size != file.size:
         return False
     unchanged = (entry.get("size"), entry.get("mtime")) == (found.st_size, found.st_mtime)
-    return unchanged and entry.get("sha256") == digests.of(file)
+    return unchanged and entry.get("sha256") == source.sha256(file)
 
 
 def _carry_out(
-    device: WindowsDevice, base: str, package: Package, plan: _Plan, old: Manifest, digests: Digests, watcher: Watcher
+    device: WindowsDevice, base: str, source: Source, plan: _Plan, old: Manifest, watcher: Watcher
 ) -> None:
+    package = source.package
     device.make_folder(f"{base}/{INCOMING}")
     watcher.start(len(plan.send), sum(file.size for file in plan.send))
     for file in plan.send:
         watcher.file(file.path)
-        path = f"{base}/{INCOMING}/{_staged(file, digests)}"
+        path = f"{base}/{INCOMING}/{_staged(file, source)}"
         device.write_file(path, file.chunks(), watcher.bytes)
         with device.sftp_errors(path):
             device.sftp.utime(sftp_path(path), (file.mtime, file.mtime))
@@ -139,9 +140,9 @@ def _carry_out(
         device.make_folder(f"{base}/{folder}")
     new = Manifest({file.path: old.files[file.path] for file in plan.unchanged})
     for file in moves:
-        device.replace(f"{base}/{INCOMING}/{_staged(file, digests)}", f"{base}/{file.path}")
+        device.replace(f"{base}/{INCOMING}/{_staged(file, source)}", f"{base}/{file.path}")
         there = device.stat(f"{base}/{file.path}")
-        new.files[file.path] = Manifest.entry(file, digests.of(file), int(there.st_mtime) if there else 0)
+        new.files[file.path] = Manifest.entry(file, source.sha256(file), int(there.st_mtime) if there else 0)
     _write_manifest(device, base, new)
     for name in _list(device, f"{base}/{INCOMING}"):
         device.remove(f"{base}/{INCOMING}/{name}")

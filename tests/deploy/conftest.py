@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hexnpu.deploy.device import Device
+from hexnpu.deploy.push import Report, Watcher, push
+from hexnpu.deploy.source import Source
 from tests.conftest import require_tool
 from tests.deploy.sshd import Master, Sshd, free_port, make_key
 
@@ -54,6 +57,13 @@ class Adb:
         device.wait()
         assert device.stdout
         device.stdout.close()
+
+
+def push_folder(
+    device: Device, root: Path, to: str, *, dry_run: bool = False, watcher: Watcher | None = None
+) -> Report:
+    with Source(root) as source:
+        return push(device, source, to, dry_run=dry_run, watcher=watcher or Watcher())
 
 
 @pytest.fixture(scope="session")

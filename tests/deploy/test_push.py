@@ -14,10 +14,10 @@ from hexnpu.deploy import push as push_module
 from hexnpu.deploy.device import open_device
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
 from hexnpu.deploy.manifest import Manifest, executable_mode
-from hexnpu.deploy.push import Report, Watcher, push
+from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.targets import parse_target
-from tests.deploy.conftest import Adb
+from tests.deploy.conftest import Adb, push_folder
 from tests.deploy.sshd import Sshd
 
 Push = Callable[..., Report]
@@ -54,7 +54,7 @@ def pushed(transport: str | None, tmp_path: Path) -> Iterator[Push]:
     def run(root: Path, directory: str | None = None, watcher: Watcher | None = None, dry_run: bool = False) -> Report:
         with open_device(parse_target(transport)) as device:
             to = directory or f"{tmp_path}/to"
-            return push(device, root, to, dry_run=dry_run, watcher=watcher or Watcher())
+            return push_folder(device, root, to, dry_run=dry_run, watcher=watcher)
 
     yield run
 
@@ -255,7 +255,7 @@ def test_a_target_directory_in_the_home(transport: str | None, package: Path, tm
     with open_device(parse_target(transport)) as device:
         home = Path(device.shell('printf %s "$HOME"').stdout.decode())
         try:
-            push(device, package, f"~/{name}/x y", watcher=Watcher())
+            push_folder(device, package, f"~/{name}/x y")
             assert tree(home / name / "x y") == tree(package)
         finally:
             device.shell(f'rm -rf "$HOME/{name}"')
@@ -287,10 +287,10 @@ def test_server_killed_in_the_middle(sshd: Sshd, tmp_path: Path) -> None:
             sshd.kill_connections()
 
     with open_device(parse_target(sshd.target)) as device, pytest.raises(ConnectionLost):
-        push(device, root, f"{tmp_path}/to", watcher=Kills())
+        push_folder(device, root, f"{tmp_path}/to", watcher=Kills())
     assert tree(tmp_path / "to") == {}
     with open_device(parse_target(sshd.target)) as device:
-        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+        push_folder(device, root, f"{tmp_path}/to")
     assert tree(tmp_path / "to") == tree(root)
 
 
@@ -306,10 +306,10 @@ def test_device_unplugged_in_the_middle(adb: Adb, tmp_path: Path) -> None:
                 adb.devices[serial].kill()
 
     with open_device(parse_target(f"adb:{serial}")) as device, pytest.raises(ConnectionLost):
-        push(device, root, f"{tmp_path}/to", watcher=Unplugs())
+        push_folder(device, root, f"{tmp_path}/to", watcher=Unplugs())
     assert tree(tmp_path / "to") == {}
     with open_device(parse_target(f"adb:{adb.connect(tmp_path)}")) as device:
-        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+        push_folder(device, root, f"{tmp_path}/to")
     assert tree(tmp_path / "to") == tree(root)
 
 
@@ -332,7 +332,7 @@ def test_execute_bit_of_a_package_from_windows(tmp_path: Path) -> None:
 def test_a_package_with_something_odd(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with open_device(parse_target(None)) as device, pytest.raises(DeployError, match="neither a file"):
-        push(device, tmp_path, f"{tmp_path}/to", watcher=Watcher())
+        push_folder(device, tmp_path, f"{tmp_path}/to")
 
 
 @pytest.mark.slow
@@ -343,9 +343,9 @@ def test_a_file_over_two_gib(sshd: Sshd, tmp_path: Path) -> None:
         file.seek((2 << 30) + 100)
         file.write(b"tail")
     with open_device(parse_target(sshd.target)) as device:
-        push(device, root, f"{tmp_path}/to", watcher=Watcher())
+        push_folder(device, root, f"{tmp_path}/to")
         assert (tmp_path / "to/model").stat().st_size == (2 << 30) + 104
         with (tmp_path / "to/model").open("rb") as file:
             file.seek(2 << 30)
             assert file.read() == bytes(100) + b"tail"
-        assert push(device, root, f"{tmp_path}/to", watcher=Watcher()).unchanged == 1
+        assert push_folder(device, root, f"{tmp_path}/to").unchanged == 1

@@ -20,11 +20,12 @@ import pytest
 
 from hexnpu.deploy.device import Command, open_device
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace
-from hexnpu.deploy.push import Report, Watcher, push
+from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.targets import parse_target
 from hexnpu.deploy.windows import WindowsDevice
 from hexnpu.errors import UsageError
 from tests.conftest import require_tool
+from tests.deploy.conftest import push_folder
 from tests.deploy.sshd import Sshd, make_key
 from tests.deploy.wine import WineHost, build_program
 
@@ -298,7 +299,7 @@ def test_a_host_that_is_no_windows(sshd: Sshd, package: Path) -> None:
 
 def pushed(host: WineHost, root: Path, to: str = "~/to", watcher: Watcher | None = None, dry: bool = False) -> Report:
     with open_device(parse_target(host.target)) as device:
-        return push(device, root, to, dry_run=dry, watcher=watcher or Watcher())
+        return push_folder(device, root, to, dry_run=dry, watcher=watcher)
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
@@ -348,9 +349,9 @@ def test_a_server_without_posix_rename(
         raise OSError("Failure")
 
     monkeypatch.setattr(device.sftp, "posix_rename", refuses)
-    push(device, package, "to", watcher=Watcher())
+    push_folder(device, package, "to")
     (package / "nothing").write_bytes(b"something")
-    assert push(device, package, "to", watcher=Watcher()).sent == ("nothing",)
+    assert push_folder(device, package, "to").sent == ("nothing",)
     assert tree(to) == tree(package)
     device.pull("~/to/big", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (package / "big").read_bytes()
