@@ -124,7 +124,7 @@ class _Lane:
             view = memoryview(chunk)
             for start in range(0, len(view), _CHUNK):
                 self._add(b"DATA", view[start : start + _CHUNK])
-            if self._length >= _PACKET:
+            if max(self._length, self._of_files) >= _PACKET:
                 self._flush()
         self._raw(struct.pack("<4sI", b"DONE", file.mtime & 0xFFFFFFFF))
         if len(self._pending) > _MAX_PARTS:

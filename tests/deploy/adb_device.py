@@ -1,9 +1,9 @@
 """A device that an adb server can connect to over TCP: the ADB transport, and adbd's shell, exec and sync services.
 
-Written from the protocol's documents in AOSP (packages/modules/adb: protocol.txt, SYNC.TXT, shell_protocol.h). It runs
-as a program of its own, so that its speed and its death are its own:
+Written from the protocol's documents in AOSP (packages/modules/adb: protocol.txt, SYNC.TXT, file_sync_protocol.h,
+shell_protocol.h). It runs as a program of its own, so that its speed and its death are its own:
 
-    python -m tests.deploy.adb_device ROOT [--no-shell-v2] [--banner device|unauthorized]
+    python -m tests.deploy.adb_device ROOT [--no-shell-v2] [--zstd] [--banner device|unauthorized]
 
 prints its port. Commands run by /bin/sh with HOME=ROOT; paths of the sync service are those of this machine.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
 import selectors
 import signal
@@ -25,11 +26,14 @@ from pathlib import Path
 from queue import Queue
 from typing import IO
 
+import zstandard
+
 CNXN, OPEN, OKAY, CLSE, WRTE, AUTH = (
     int.from_bytes(name, "little") for name in (b"CNXN", b"OPEN", b"OKAY", b"CLSE", b"WRTE", b"AUTH")
 )
 VERSION, MAX_PAYLOAD = 0x01000001, 1024 * 1024
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
+ZSTD = 4
 
 
 class Stream:
@@ -218,7 +222,14 @@ class Sync:
                 return
             name = self._stream.read(length).decode("utf-8", "surrogateescape")
             if kind == b"SEND":
-                self._send(name)
+                path, _, mode = name.rpartition(",")
+                self._send(path, int(mode))
+            elif kind == b"SND2":
+                again, mode2, flags = struct.unpack("<4sII", self._stream.read(12))
+                if again != kind or flags not in (0, ZSTD):
+                    self._fail(f"{again!r} with flags {flags:#x}")
+                    return
+                self._send(name, mode2, zstandard.ZstdDecompressor().decompressobj() if flags else None)
             elif kind == b"RECV":
                 self._recv(name)
             elif kind == b"STAT":
@@ -229,9 +240,8 @@ class Sync:
     def _fail(self, reason: str) -> None:
         self._stream.write(struct.pack("<4sI", b"FAIL", len(reason)) + reason.encode())
 
-    def _send(self, name: str) -> None:
-        path_text, _, mode_text = name.rpartition(",")
-        path, mode = Path(path_text), int(mode_text)
+    def _send(self, name: str, mode: int, zstd: zstandard.ZstdDecompressionObj | None = None) -> None:
+        path = Path(name)
         error: OSError | None = None
         out = None
         try:
@@ -249,6 +259,8 @@ class Sync:
                 self._fail("oversize data message")
                 raise EOFError
             data = self._stream.read(length)
+            if zstd:
+                data = zstd.decompress(data)
             if error is None:
                 try:
                     if out is None:
@@ -259,6 +271,8 @@ class Sync:
                             left = left[out.write(left) :]
                 except OSError as failure:
                     error = failure
+        if zstd and not zstd.eof:
+            error = OSError(errno.EIO, "the zstd frame has no end")
         if out:
             out.close()
             # As adbd does: the owner's bits also for group and others.
@@ -292,9 +306,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--no-shell-v2", action="store_true")
+    parser.add_argument("--zstd", action="store_true")
     parser.add_argument("--banner", default="device")
     options = parser.parse_args()
     features = "cmd" if options.no_shell_v2 else "shell_v2,cmd"
+    if options.zstd:
+        features += ",sendrecv_v2,sendrecv_v2_zstd"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         print(listener.getsockname()[1], flush=True)
         while True:
