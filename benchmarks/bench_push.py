@@ -1,9 +1,10 @@
 """Push and run against the programs they stand for: `scp -r`, `ssh` and `adb push`, over the same loopback servers.
 
-    .venv/bin/python benchmarks/bench_push.py [--adb] [--files 500] [--mib 200]
+    .venv/bin/python benchmarks/bench_push.py [--adb] [--files 500] [--mib 200] [--link MB_PER_S]
 
 Needs Debian's openssh-server, openssh-client and, with --adb, adb. Each cold push goes into a new folder and knows no
-sums yet; a figure is the best of all rounds. `master` is a connection that OpenSSH keeps open (ControlMaster).
+sums yet; a figure is the best of all rounds. `master` is a connection that OpenSSH keeps open (ControlMaster). `--link`
+puts a link of that speed before the device, such as 40 for USB 2.
 "The push alone" is the same code in a process that has started and connected: what a push of nothing new costs without
 the start of Python and without the login.
 """
@@ -18,10 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.slow_link import slow_link
 from hexnpu.deploy.device import open_device
 from hexnpu.deploy.push import Watcher, push
 from hexnpu.deploy.source import Source
@@ -95,11 +98,20 @@ def alone_seconds(target: str, package: Path, to: Path) -> list[float]:
     return figures
 
 
-def bench_ssh(folder: Path, package: Path) -> None:
+def link_to(port: int, mb_per_s: float | None) -> AbstractContextManager[int]:
+    return nullcontext(port) if mb_per_s is None else slow_link(port, mb_per_s * 1e6)
+
+
+def bench_ssh(folder: Path, package: Path, mb_per_s: float | None) -> None:
     home = folder / "home"
     (home / ".ssh").mkdir(parents=True)
     server = Sshd(folder / "sshd", "/usr/sbin/sshd")
     server.start()
+    with link_to(server.port, mb_per_s) as server.port:
+        bench_server(server, home, folder, package)
+
+
+def bench_server(server: Sshd, home: Path, folder: Path, package: Path) -> None:
     (server.folder / "authorized_keys").write_text(make_key(home / ".ssh/id_ed25519"))
     known = home / ".ssh/known_hosts"
     known.write_text(server.known_hosts_line())
@@ -126,17 +138,21 @@ def bench_ssh(folder: Path, package: Path) -> None:
         server.stop()
 
 
-def bench_adb(folder: Path, package: Path) -> None:
+def bench_adb(folder: Path, package: Path, mb_per_s: float | None) -> None:
     adb = Adb("adb", folder / "adb-home")
     adb.home.mkdir()
     adb.run("start-server")
     os.environ["ANDROID_ADB_SERVER_PORT"] = str(adb.port)
     try:
-        serial = adb.connect(folder)
-        compare(folder, package, {"": f"adb:{serial}"}, lambda to: ["adb", "-s", serial, "push", package, to])
-        adb.disconnect(serial)
+        direct = adb.connect(folder)
+        with link_to(int(direct.rpartition(":")[2]), mb_per_s) as port:
+            serial = f"127.0.0.1:{port}"
+            adb.run("connect", serial)
+            compare(folder, package, {"": f"adb:{serial}"}, lambda to: ["adb", "-s", serial, "push", package, to])
     finally:
         adb.run("kill-server")
+        for device in adb.devices.values():
+            device.kill()
 
 
 def main() -> None:
@@ -144,6 +160,7 @@ def main() -> None:
     parser.add_argument("--adb", action="store_true")
     parser.add_argument("--files", type=int, default=500)
     parser.add_argument("--mib", type=int, default=200)
+    parser.add_argument("--link", type=float, metavar="MB_PER_S")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -153,8 +170,9 @@ def main() -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "pyc")
         make_package(folder / "pkg", options.files, options.mib << 20)
         python = min(seconds([sys.executable, "-c", "pass"]) for _ in range(AGAIN))
-        print(f"{options.mib} MiB in {options.files} files; python -c pass takes {python * 1e3:.0f} ms")
-        (bench_adb if options.adb else bench_ssh)(folder, folder / "pkg")
+        link = f" over {options.link:g} MB/s" if options.link else ""
+        print(f"{options.mib} MiB in {options.files} files{link}; python -c pass takes {python * 1e3:.0f} ms")
+        (bench_adb if options.adb else bench_ssh)(folder, folder / "pkg", options.link)
 
 
 if __name__ == "__main__":
