@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.conftest import Adb
+from tests.deploy.conftest import Adb, push_folder
 from tests.deploy.sshd import Sshd, free_port
 
 REPO = Path(__file__).parents[2]
@@ -131,15 +131,13 @@ def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mo
     """`df` says nothing, so that only the writing fails."""
     from hexnpu.deploy.device import open_device
     from hexnpu.deploy.errors import NoSpace
-    from hexnpu.deploy.push import Watcher
-    from hexnpu.deploy.push import push as push_to
     from hexnpu.deploy.survey import Survey
     from hexnpu.deploy.targets import parse_target
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Survey, "require", lambda *_: None)
         with open_device(parse_target(transport)) as device, pytest.raises(NoSpace, match="remove files"):
-            push_to(device, package, str(mounted), watcher=Watcher())
+            push_folder(device, package, str(mounted))
     assert [path.name for path in mounted.iterdir()] == [".hexnpu"]
 
 
