@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.signals import ended_by_signals
 
-# What a command is given to end by itself after Ctrl-C, which the terminal sent to it as well.
+# What a command is given to end by itself when we are ended.
 END_TIMEOUT_S = 10.0
 
 
@@ -23,27 +27,45 @@ class CommandFailed(DeployError):
         self.exit_code = code
 
 
+def at_terminal() -> bool:
+    """Whether somebody types what we read. Without a stdin (`<&-`) there is nobody."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def run_echoed(
     command: Sequence[str], folder: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> None:
     """Prints `+ command` to stderr and runs it in `folder`. `environment` holds defaults for what is not set yet.
 
-    Raises CommandFailed with its exit code, 128 + n where signal n ended it.
+    Raises CommandFailed with its exit code, 128 + n where signal n ended it. What ends us - Ctrl-C, SIGTERM, SIGHUP -
+    ends the command first.
     """
     sys.stdout.flush()
     print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
-    try:
-        process = subprocess.Popen(command, cwd=folder, env={**(environment or {}), **os.environ})
-    except OSError as error:
-        raise CommandFailed(f"cannot run {command[0]}: {error.strerror}", 127) from None
-    try:
-        code = process.wait()
-    except KeyboardInterrupt:
+    # At a terminal Ctrl-C reaches all of its group. Elsewhere the command and its children are a group that we end.
+    grouped = os.name == "posix" and not at_terminal()
+    with ended_by_signals(), ThreadPoolExecutor(1) as starter:
+        # Signals interrupt the main thread only: none comes between a start and our knowing of it.
+        started = starter.submit(
+            subprocess.Popen, command, cwd=folder, env={**(environment or {}), **os.environ}, start_new_session=grouped
+        )
         try:
-            process.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        raise
+            code = started.result().wait()
+        except OSError as error:
+            raise CommandFailed(f"cannot run {command[0]}: {error.strerror}", 127) from None
+        except BaseException:
+            _end(started.result(), grouped)
+            raise
     if code:
         code = 128 - code if code < 0 else code
         raise CommandFailed(f"{command[0]} failed with exit code {code}; the command stands above", code)
+
+
+def _end(process: subprocess.Popen[bytes], grouped: bool) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM) if grouped else process.terminate()
+    try:
+        process.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL) if grouped else process.kill()

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hexnpu.deploy.command import CommandFailed, run_echoed
+from hexnpu.deploy.command import CommandFailed, at_terminal, run_echoed
 from hexnpu.deploy.errors import DeployError
 from hexnpu.errors import UsageError
 
@@ -106,9 +106,10 @@ def command(engine: str, image: str, source: Path, steps: Sequence[Sequence[str]
     user: list[str] = []
     if hasattr(os, "getuid"):
         user = ["-u", f"{os.getuid()}:{os.getgid()}"]
-    if engine == "podman":
-        user = ["--userns=keep-id", *user]
-    terminal = ["-it"] if sys.stdin.isatty() and sys.stdout.isatty() else []
+        # Without it podman maps the caller's id to another one; root's podman maps none, and refuses it.
+        if engine == "podman" and os.getuid() != 0:
+            user = ["--userns=keep-id", *user]
+    terminal = ["-it"] if at_terminal() and sys.stdout.isatty() else []
     script = " && ".join(shlex.join(step) for step in steps)
     return [
         engine, "run", "--rm", "--init", *terminal, *user, "--volume", f"{source}:{WORKSPACE}", "--workdir", WORKSPACE,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from hexnpu.deploy.device import Command, Device
 from hexnpu.deploy.errors import DeployError, TimedOut
 from hexnpu.deploy.process import STDOUT, Process, start_thread
+from hexnpu.deploy.signals import ended_by_signals
 
 # How long to wait for output before the clock is looked at (and, on Windows, Ctrl-C is).
 _TICK_S = 0.5
@@ -27,7 +25,7 @@ def run(
     Whatever ends this - Ctrl-C, SIGTERM, a time-out, a reader of stdout that went away - ends the program and its
     children first. Raises TimedOut, ConnectionLost and OSError of the streams.
     """
-    with _terminates():
+    with ended_by_signals():
         process = device.open(command)
         done = False
         try:
@@ -72,22 +70,3 @@ def _feed(process: Process, stdin: BinaryIO | None) -> None:
             while data := os.read(stdin.fileno(), 65536):
                 process.write(data)
     process.close_stdin()
-
-
-@contextlib.contextmanager
-def _terminates() -> Iterator[None]:
-    """SIGTERM and SIGHUP end us by way of an exception, so that the program on the target is ended too."""
-
-    def leave(number: int, frame: object) -> None:
-        sys.exit(128 + number)
-
-    names = ("SIGTERM", "SIGHUP")
-    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before: list[tuple[int, Callable[..., object] | int | None]] = []
-    with contextlib.suppress(ValueError):  # not the main thread: whoever runs us there ends us himself
-        before = [(number, signal.signal(number, leave)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)

@@ -120,9 +120,7 @@ def _is_there(file: PackageFile, found: SFTPAttributes | None, entry: dict[str, 
     return unchanged and entry.get("sha256") == source.sha256(file)
 
 
-def _carry_out(
-    device: WindowsDevice, base: str, source: Source, plan: _Plan, old: Manifest, watcher: Watcher
-) -> None:
+def _carry_out(device: WindowsDevice, base: str, source: Source, plan: _Plan, old: Manifest, watcher: Watcher) -> None:
     package = source.package
     device.make_folder(f"{base}/{INCOMING}")
     watcher.start(len(plan.send), sum(file.size for file in plan.send))

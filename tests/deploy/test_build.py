@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from hexnpu.deploy import container
 from hexnpu.deploy.build import build_target, resolve
 from hexnpu.native import kernels_dir
 from tests.deploy.sshd import Sshd
@@ -130,7 +132,33 @@ def test_podman_where_there_is_no_docker(machine: Machine) -> None:
     machine.install("podman")
     assert machine.build().returncode == 0
     assert machine.calls()[0] == ["info"]
-    assert machine.calls()[-1][:6] == ["run", "--rm", "--init", "--userns=keep-id", "-u", USER]
+    keep_id = [] if os.getuid() == 0 else ["--userns=keep-id"]
+    assert machine.calls()[-1][: 5 + len(keep_id)] == ["run", "--rm", "--init", *keep_id, "-u", USER]
+
+
+@pytest.mark.parametrize(("uid", "flags"), [(0, []), (1000, ["--userns=keep-id"])])
+def test_podman_keeps_the_id_of_a_user_who_has_one(uid: int, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's podman refuses to."""
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    monkeypatch.setattr(os, "getgid", lambda: uid)
+    command = container.command("podman", "image", Path("/tree"), [["true"]])
+    assert command[2 : command.index("--volume")] == ["--rm", "--init", *flags, "-u", f"{uid}:{uid}"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_what_ends_us_ends_the_command_and_its_children(
+    machine: Machine, number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """The pipe closes when the last of them has gone."""
+    machine.install("cmake", "#!/bin/sh\n/bin/sleep 1000 &\necho started\nwait\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hexnpu", "build", "--source", machine.tree, "--no-docker"],
+        env={**os.environ, "PATH": str(machine.bin)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == b"started\n"
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[0] == b""
+    assert process.returncode == code
 
 
 def test_missing_image_is_pulled(machine: Machine) -> None:

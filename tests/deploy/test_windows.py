@@ -31,6 +31,8 @@ from tests.deploy.wine import WineHost, build_program
 
 REPO = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
+# A word that no process has but those that this run of the tests starts.
+TREE = f"tree-of-{os.getpid()}"
 
 # Prints what it is told to: `argv`: the arguments in hexadecimal, one a line; `env NAMES`; `code N` in hexadecimal;
 # `both`; `where`; `cat`: its input; `tree`: itself again as a child, and both sleep.
@@ -61,11 +63,12 @@ static void cat(void) {
         WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), data, n, &m, 0);
 }
 
-static void tree(void) {
+static void tree(const WCHAR *name) {
     static STARTUPINFOW streams;
     PROCESS_INFORMATION child;
-    static WCHAR self[512], line[] = L"x wait-of-hexnpu";
+    static WCHAR self[512], line[512] = L"x wait ";
     streams.cb = sizeof streams;
+    lstrcatW(line, name);
     GetModuleFileNameW(0, self, 512);
     CreateProcessW(self, line, 0, 0, TRUE, 0, 0, 0, &streams, &child);
     put(STD_OUTPUT_HANDLE, L"");
@@ -97,7 +100,7 @@ void runner(void) {
         if (argv[1][1] == 'a') cat();
         else ExitProcess(hex(argv[2]));
         break;
-    case 't': tree(); // fall through
+    case 't': tree(argv[1]); // fall through
     default: Sleep(INFINITE);
     }
     ExitProcess(0);
@@ -243,11 +246,7 @@ def sleepers() -> list[int]:
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
-            if (
-                folder.name.isdecimal()
-                and {b"wait-of-hexnpu", b"tree-of-hexnpu"} & set(words)
-                and b"hexnpu" not in words
-            ):
+            if folder.name.isdecimal() and TREE.encode() in words and b"hexnpu" not in words:
                 found.append(int(folder.name))
     return found
 
@@ -265,7 +264,7 @@ def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) 
     feed.write_bytes(bytes(5 << 20 if "input" in how else 0))
     with feed.open("rb") as stdin:
         process = hexnpu(
-            "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, "tree-of-hexnpu", stdin=stdin
+            "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, TREE, stdin=stdin
         )  # fmt: skip
     assert process.stdout and process.stdout.readline() == b"\n"
     wait_for_sleepers(2)
