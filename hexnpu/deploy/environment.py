@@ -108,29 +108,34 @@ def run_environment(
     extra: Sequence[str],
     callers: Mapping[str, str],
 ) -> tuple[dict[str, str], list[str]]:
-    """The variables of a run, and its device names.
+    """The variables of a run, and the names for a tool's own --device.
 
     `given`: flag name -> value (True for a switch); `extra`: NAME=VALUE words; `callers`: this process's environment.
     A variable's value is the last of: the default, the caller's, the flag's, that of --env. Raises UsageError.
     """
     result = {"LD_LIBRARY_PATH": "./lib", "ADSP_LIBRARY_PATH": "./lib"}
     result |= {variable: flag.default for flag in FLAGS if flag.default for variable in flag.variables}
-    passed_on = {name: callers[name] for name in known_variables() if name in callers}
-    if devices is None:
-        theirs = ",".join(passed_on[name] for name in (HEXAGON_DEVICES, OPENCL_DEVICE) if passed_on.get(name))
-        names = device_names(theirs or DEFAULT_DEVICES)
-    else:
-        names = device_names(devices)
-        passed_on.pop(HEXAGON_DEVICES, None)
-        passed_on.pop(OPENCL_DEVICE, None)
-    result |= device_variables(names)
-    result |= passed_on
+    names = None if devices is None else device_names(devices)
+    if names is None:
+        result[HEXAGON_DEVICES] = DEFAULT_DEVICES
+    result |= {name: callers[name] for name in known_variables() if name in callers}
+    result |= device_variables(names or ())
     for flag in FLAGS:
         value = given.get(flag.name)
         if value is not None and value is not False:
             result |= {variable: flag.value or str(value) for variable in flag.variables}
             result |= dict(flag.also)
-    return result | dict(map(parse_assignment, extra)), names
+    result |= dict(map(parse_assignment, extra))
+    return result, _sessions(result[HEXAGON_DEVICES]) if names is None else names
+
+
+def _sessions(value: str) -> list[str]:
+    """The names in a GGML_HEXAGON_DEVICES that nobody gave as a flag: none where it is empty or in another form, which
+    are the program's to judge; a tool then chooses among what it finds."""
+    try:
+        return device_names(value)
+    except UsageError:
+        return []
 
 
 def parse_assignment(text: str) -> tuple[str, str]:

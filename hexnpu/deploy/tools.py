@@ -45,6 +45,7 @@ def arguments_for(
 ) -> tuple[str, ...]:
     """The argument list that runs on the target. A command that is none of the tools stays as it is.
 
+    `device_names`: for a tool's own --device; where there are none, it gets no such argument.
     `talkative`: a flag asked for output that the llama tools print only with -v.
     """
     name, *arguments = command
@@ -54,7 +55,7 @@ def arguments_for(
     if tool.name == "test-backend-ops":
         arguments = _escape_pattern(arguments)
     added: list[str] = []
-    if tool.device_flags and not _given(arguments, tool.device_flags):
+    if tool.device_flags and device_names and not _given(arguments, tool.device_flags):
         added += [tool.device_flags[0], ",".join(device_names)]
     for names, words in tool.defaults:
         if not _given(arguments, names):

@@ -114,6 +114,41 @@ def test_a_flag_overrides_the_callers_variable(
     assert printed(capsys, "-d", "2", "--", "true")[0]["GGML_HEXAGON_DEVICES"] == "HTP0,HTP1"
 
 
+@pytest.mark.parametrize(
+    ("callers", "flags", "changes", "device"),
+    [
+        # As they are, whatever they hold; --device has the sessions there will be.
+        ({"GGML_HEXAGON_DEVICES": "HTP1,HTP2"}, [], {}, "HTP1,HTP2"),
+        ({"GGML_HEXAGON_DEVICES": "2"}, [], {}, "HTP0,HTP1"),
+        ({"GGML_HEXAGON_DEVICES": ""}, [], {}, None),
+        ({"GGML_HEXAGON_DEVICES": "HTP0, HTP1"}, [], {}, None),
+        ({"GGML_HEXAGON_DEVICES": "17"}, [], {}, None),
+        ({"GGML_OPENCL_DEVICE": "0"}, [], {}, "HTP0"),
+        ({"GGML_OPENCL_DEVICE": "Adreno 750"}, [], {}, "HTP0"),
+        ({"GGML_OPENCL_DEVICE": "GPUOpenCL"}, [], {}, "HTP0"),
+        ({"GGML_OPENCL_DEVICE": ""}, [], {}, "HTP0"),
+        ({"GGML_OPENCL_DEVICE": "1", "GGML_HEXAGON_DEVICES": "HTP1"}, [], {}, "HTP1"),
+        # A flag overrides what it sets.
+        ({"GGML_OPENCL_DEVICE": "1"}, ["-d", "2"], {"GGML_HEXAGON_DEVICES": "HTP0,HTP1"}, "HTP0,HTP1"),
+        ({"GGML_OPENCL_DEVICE": "1"}, ["-d", "G,HTP1"], {"GGML_OPENCL_DEVICE": "G", "GGML_HEXAGON_DEVICES": "HTP1"},
+         "G,HTP1"),
+        ({"GGML_HEXAGON_DEVICES": ""}, ["-d", "HTP1"], {"GGML_HEXAGON_DEVICES": "HTP1"}, "HTP1"),
+        ({"GGML_HEXAGON_DEVICES": "HTP1"}, ["--env", "GGML_HEXAGON_DEVICES=HTP2"], {"GGML_HEXAGON_DEVICES": "HTP2"},
+         "HTP2"),
+        ({"GGML_OPENCL_DEVICE": "1"}, ["--cl-device", "2"], {"GGML_OPENCL_DEVICE": "2"}, "HTP0"),
+    ],
+)  # fmt: skip
+def test_the_callers_devices(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, callers: dict[str, str], flags: list[str],
+    changes: dict[str, str], device: str | None,
+) -> None:  # fmt: skip
+    for name, value in callers.items():
+        monkeypatch.setenv(name, value)
+    variables, command, _ = printed(capsys, *flags, "--", "test-backend-ops")
+    assert variables == BASE | callers | changes
+    assert command == ["./bin/test-backend-ops", *([] if device is None else ["-b", device])]
+
+
 GENERATE = ["-ngl", "99", "--ubatch-size", "1024", "-fa", "on", "-t", "6"]
 
 
