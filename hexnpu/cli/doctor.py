@@ -33,10 +33,16 @@ def doctor(
         _explain(codes)
         return
     from hexnpu.deploy.checks import State, run_checks
+    from hexnpu.deploy.device import open_device
     from hexnpu.deploy.doctor_here import checks
     from hexnpu.deploy.targets import parse_target
+    from hexnpu.errors import UsageError
 
     where = parse_target(target)
+    if where.here:
+        open_device(where).close()  # refuses a Windows that this machine is not
+        if target_dir is not None:
+            raise UsageError("--target-dir is where the package is on another machine; name that by --target")
     findings = []
     for finding in run_checks(checks()):
         _show(finding)

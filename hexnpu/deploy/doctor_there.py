@@ -61,7 +61,7 @@ class TargetDoctor:
         self._device: Device | None = None
         self._machine = ""
         self._home = directory
-        self._files: dict[str, Elf] = {}
+        self._files: dict[str, Elf] | None = None  # None: not looked at, or not to the end
         self._cache: list[str] | None = None  # of ldconfig -p
 
     def checks(self) -> list[Check]:
@@ -70,8 +70,8 @@ class TargetDoctor:
             Check("target", CONNECT_S, self.reach),
             Check("space", SCRIPT_S, partial(self._if_reached, self.space)),
             Check("package", ELF_S, partial(self._if_reached, self.package)),
-            Check("libraries", ELF_S, partial(self._if_reached, self.libraries)),
-            Check("kernels", SCRIPT_S, partial(self._if_reached, self.kernels)),
+            Check("libraries", ELF_S, partial(self._if_package, "libraries", self.libraries)),
+            Check("kernels", SCRIPT_S, partial(self._if_package, "kernels", self.kernels)),
             Check("libcdsprpc", SCRIPT_S, partial(self._if_reached, self.rpc_library)),
             Check("npu", SCRIPT_S, partial(self._if_reached, self.npu_node)),
         ]
@@ -81,8 +81,13 @@ class TargetDoctor:
             self._device.close()
 
     def _if_reached(self, check: Callable[[], list[Finding]]) -> list[Finding]:
-        """Nothing where the first check has said that the target is out of reach."""
-        return [] if self._device is None else check()
+        """Nothing where the first check has said that the target is out of reach, or does not answer."""
+        return check() if self._machine else []
+
+    def _if_package(self, what: str, check: Callable[[dict[str, Elf]], list[Finding]]) -> list[Finding]:
+        if self._machine and self._files is None:
+            return note(what, "not looked at: no package could be read", "see what is said of the package above")
+        return self._if_reached(partial(check, self._files or {}))
 
     def _lines(self, script: str, *arguments: str) -> list[str]:
         assert self._device is not None
@@ -96,6 +101,8 @@ class TargetDoctor:
             return note("target", f"{device.name} is a Windows host", "only POSIX targets are looked into")
         self._device = device
         machine, system = [*self._lines("uname -m; uname -s -r"), "", ""][:2]
+        if not machine:
+            return wrong("target", f"{device.name} does not say what machine it is", "see what `uname -m` says there")
         self._machine = {"arm64": "aarch64"}.get(machine, machine)
         return ok("target", f"{device.name} is {machine}, {system}")
 
@@ -117,19 +124,23 @@ class TargetDoctor:
             return wrong("package", what, "push first: hexnpu push --target ...")
         self._home = home
         findings: list[Finding] = []
+        files: dict[str, Elf] = {}
         for name in names[:MAX_FILES]:
-            findings += self._look_at(name)
-        n = len(self._files)
-        return findings or ok("package", f"{len(names)} files in {home}, {n} ELF files, all for the right machine")
+            findings += self._look_at(name, files)
+        self._files = files
+        if len(names) > MAX_FILES:
+            findings += note("package", f"only {MAX_FILES} of its {len(names)} files were looked at", "mind the others")
+        text = f"{len(names)} files in {home}, {len(files)} ELF files, all for the right machine"
+        return findings or ok("package", text)
 
-    def _look_at(self, name: str) -> list[Finding]:
+    def _look_at(self, name: str, files: dict[str, Elf]) -> list[Finding]:
         try:
             file = self._elf(posixpath.join(self._home, name))
         except ValueError as error:
             return wrong("package", f"{name} is a broken ELF file: {error}", "push again")
         if file is None:
             return []
-        self._files[name] = file
+        files[name] = file
         wanted = elf.HEXAGON if re.search(r"htp.*-v\d+", name) else self._machine
         if file.machine != wanted:
             return wrong(
@@ -141,10 +152,10 @@ class TargetDoctor:
             return wrong("package", f"{name} holds code for v{file.arch}", "build again: its name says another arch")
         return []
 
-    def libraries(self) -> list[Finding]:
+    def libraries(self, files: dict[str, Elf]) -> list[Finding]:
         """Every needed library is found where the loader looks: LD_LIBRARY_PATH=./lib, run path, system folders."""
         findings: list[Finding] = []
-        for name, file in self._files.items():
+        for name, file in files.items():
             if file.machine != self._machine:
                 continue
             for needed in file.needed:
@@ -153,12 +164,12 @@ class TargetDoctor:
                         "libraries", f"{name} needs {needed}, which is nowhere that the loader looks",
                         "add it to the package's lib/, or install it on the target",
                     )  # fmt: skip
-        n = sum(len(f.needed) for f in self._files.values())
+        n = sum(len(f.needed) for f in files.values())
         return findings or ok("libraries", f"all {n} needed libraries are there" if n else "no program needs any")
 
-    def kernels(self) -> list[Finding]:
+    def kernels(self, files: dict[str, Elf]) -> list[Finding]:
         """The kernel libraries that FastRPC would take along ADSP_LIBRARY_PATH=./lib."""
-        found = sorted(n for n, f in self._files.items() if f.machine == elf.HEXAGON)
+        found = sorted(n for n, f in files.items() if f.machine == elf.HEXAGON)
         if not found:
             return note(
                 "kernels", "the package has no Hexagon library: the NPU itself cannot be used",

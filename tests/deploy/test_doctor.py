@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu.deploy import container, doctor_here
+from hexnpu.deploy import container, doctor_here, doctor_there
 from hexnpu.deploy.checks import Check, State, ok, run_checks
+from hexnpu.deploy.device import Result, open_device
+from hexnpu.deploy.doctor_there import TargetDoctor
 from hexnpu.deploy.environment import FLAGS
+from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.inventory import soc_arch
+from hexnpu.deploy.posix import PosixDevice
+from hexnpu.deploy.targets import parse_target
 from hexnpu.errors import UsageError
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
@@ -198,6 +203,69 @@ class TestThere:
     def test_nothing_pushed(self, target: str, tmp_path: Path) -> None:
         code, found = self.look(target, tmp_path / "none")
         assert code == 1 and found["package"] == [f"WRONG no folder {tmp_path / 'none'}"]
+        for what in ("libraries", "kernels"):
+            assert found[what] == ["note not looked at: no package could be read"]
+
+    def test_only_so_many_files_are_looked_at(
+        self, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(doctor_there, "MAX_FILES", 2)
+        (tmp_path / "pkg" / "bin").mkdir(parents=True)
+        for name in "abc":
+            (tmp_path / "pkg" / "bin" / name).write_text("#!/bin/sh\n")
+        doctor = TargetDoctor(lambda: open_device(parse_target(sshd.target)), str(tmp_path / "pkg"))
+        found = {f.what: f for f in run_checks(doctor.checks())}
+        doctor.close()
+        assert found["package"].state is State.NOTE and "only 2 of its 3 files" in found["package"].text
+
+
+class Silent(PosixDevice):
+    """A device that answers what `says` has a word for, and nothing else."""
+
+    def __init__(self, says: dict[str, str]) -> None:
+        self.target = parse_target("linux:box")
+        self.name = "linux:box"
+        self._says = says
+
+    def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
+        for word, answer in self._says.items():
+            if word in script:
+                return Result(0, answer.encode(), b"")
+        raise DeployError("linux:box: a shell command did not end")
+
+    def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("says", "wrong", "libraries"),
+    [
+        ({}, {"target"}, None),
+        ({"uname": ""}, {"target"}, None),
+        ({"uname": "aarch64\n"}, {"space", "package", "libcdsprpc", "npu"}, State.NOTE),
+        ({"uname": "aarch64\n", "bin/*": "/x\nbin/a\n"}, {"space", "package", "libcdsprpc", "npu"}, State.NOTE),
+        ({"uname": "aarch64\n", "bin/*": "/x\nbin/a\n", "tail": "#!"}, {"libcdsprpc", "npu"}, State.OK),
+    ],
+    ids=["nothing", "no machine", "no package", "no file", "a script"],
+)
+def test_a_device_that_falls_silent(says: dict[str, str], wrong: set[str], libraries: State | None) -> None:
+    doctor = TargetDoctor(lambda: Silent(says), "/x")  # type: ignore[abstract]
+    found = {f.what: f.state for f in run_checks(doctor.checks())}
+    assert {what for what, state in found.items() if state is State.WRONG} >= wrong
+    assert found.get("libraries") is libraries and (found.get("package") is State.OK) == (libraries is State.OK)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--target", "windows"], "this machine runs no Windows"),
+        (["--target", "emu", "--target-dir", "/x"], "name that by --target"),
+        (["--target-dir", "/x"], "name that by --target"),
+    ],
+)
+def test_what_cannot_be_looked_into(flags: list[str], words: str) -> None:
+    result = hexnpu("doctor", *flags)
+    assert (result.returncode, result.stdout) == (2, "") and words in result.stderr
 
 
 def test_target_out_of_reach(home: Path) -> None:
