@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +19,45 @@ SHIPPED = ("docs/backend/snapdragon/CMakeUserPresets.json", "docs/backend/hexago
 
 
 class PresetMissing(DeployError):
-    """The tree has no such preset."""
+    """The tree has no such preset, or a preset file that cannot be read."""
 
     exit_code = 26
 
 
 def refresh_presets(tree: Path) -> None:
-    """Copies the presets that a tree ships into its root where they are newer; the old file is kept as .bak."""
+    """Copies the presets that a tree ships into its root where they are newer; the old file is kept as .bak, and an
+    older .bak as .bak.1, .bak.2 ...: it may be somebody's own work. Raises DeployError."""
     shipped = next((tree / name for name in SHIPPED if (tree / name).is_file()), None)
     if shipped is None:
         return
     used = tree / shipped.name
-    if used.is_file():
-        if used.stat().st_mtime >= shipped.stat().st_mtime or used.read_bytes() == shipped.read_bytes():
+    new = used.with_name(used.name + ".new")
+    try:
+        there = used.is_file()
+        if there and (used.stat().st_mtime >= shipped.stat().st_mtime or used.read_bytes() == shipped.read_bytes()):
             return
-        used.replace(used.with_name(used.name + ".bak"))
+        shutil.copy2(shipped, new)
+        if there:
+            _back_up(used)
+        new.replace(used)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise DeployError(f"cannot refresh {used} from {shipped}: {error.strerror}; copy it yourself") from None
+    if there:
         print(
             f"{used.name} is refreshed from {shipped.relative_to(tree)}; the old one is {used.name}.bak",
             file=sys.stderr,
         )
-    shutil.copy2(shipped, used)
+
+
+def _back_up(used: Path) -> None:
+    """A copy: the file itself stays until the new one takes its place."""
+    backup = used.with_name(used.name + ".bak")
+    if backup.exists():
+        free = next(n for n in count(1) if not backup.with_name(f"{backup.name}.{n}").exists())
+        backup.replace(backup.with_name(f"{backup.name}.{free}"))
+    shutil.copy2(used, backup)
 
 
 def check_preset(tree: Path, preset: str) -> None:
@@ -51,19 +72,43 @@ def preset_names(tree: Path) -> Iterator[str]:
     """The configure presets that can be used, of the tree's files and of what they include."""
     for name in FILES:
         if (tree / name).is_file():
-            yield from _names(tree / name, set())
+            yield from _names(tree / name, ())
 
 
-def _names(file: Path, seen: set[Path]) -> Iterator[str]:
+def _names(file: Path, includers: tuple[Path, ...]) -> Iterator[str]:
+    """`includers`: the files that led here. Raises PresetMissing for what CMake would not take either."""
     file = file.resolve()
-    if file in seen:
-        return
-    seen.add(file)
-    try:
-        content: dict[str, Any] = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise PresetMissing(f"cannot read the presets in {file}: {error}") from None
-    for other in content.get("include", []):
+    if file in includers:
+        raise PresetMissing(f"the presets in {file} include themselves, through {includers[-1]}: mend its include")
+    content = _read(file)
+    for other in _list(file, content, "include"):
+        if not isinstance(other, str) or "\0" in other:
+            raise PresetMissing(f"the presets in {file}: include has {other!r}, which is no file name")
         if "$" not in other:  # a name with macros is CMake's to expand
-            yield from _names(file.parent / other, seen)
-    yield from (p["name"] for p in content.get("configurePresets", []) if not p.get("hidden"))
+            yield from _names(file.parent / other, (*includers, file))
+    for preset in _list(file, content, "configurePresets"):
+        if not isinstance(preset, dict) or not isinstance(preset.get("name"), str):
+            raise PresetMissing(f"the presets in {file}: configurePresets has one without a name")
+        if not preset.get("hidden"):
+            yield preset["name"]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text("utf-8-sig"))
+    except OSError as error:
+        raise PresetMissing(f"cannot read the presets in {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise PresetMissing(f"the presets in {file} are not UTF-8: {error.reason} at byte {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise PresetMissing(f"the presets in {file} are no JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise PresetMissing(f"the presets in {file} are no JSON object")
+    return content
+
+
+def _list(file: Path, content: dict[str, Any], key: str) -> list[Any]:
+    value = content.get(key, [])
+    if not isinstance(value, list):
+        raise PresetMissing(f"the presets in {file}: {key} is no list")
+    return value

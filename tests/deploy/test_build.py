@@ -267,6 +267,24 @@ class TestShippedPresets:
         else:
             assert used.read_bytes() == mine and not backup.exists()
 
+    def test_no_old_one_is_lost(self, machine: Machine, shipped: Path) -> None:
+        used = machine.tree / "CMakeUserPresets.json"
+        kept = [used.with_name(used.name + end) for end in (".bak", ".bak.1", ".bak.2")]
+        for n in range(3):
+            write_presets(used, "arm64-android-snapdragon-release", f"mine{n}")
+            os.utime(used, (1, 1))
+            assert machine.build().returncode == 0
+        assert [next(n for n in "210" if f"mine{n}" in path.read_text()) for path in kept] == ["2", "0", "1"]
+
+    def test_what_cannot_be_refreshed_stays_as_it_is(self, machine: Machine, shipped: Path) -> None:
+        used = machine.tree / "CMakeUserPresets.json"
+        write_presets(used, "mine")
+        os.utime(used, (1, 1))
+        used.with_name(used.name + ".new").symlink_to("/nowhere/x")
+        result = machine.build()
+        assert result.returncode == 1 and f"hexnpu: cannot refresh {used}" in result.stderr.splitlines()[-1]
+        assert "mine" in used.read_text() and not used.with_name(used.name + ".bak").exists()
+
     def test_an_older_copy_of_the_same_is_left_alone(self, machine: Machine, shipped: Path) -> None:
         used = machine.tree / "CMakeUserPresets.json"
         used.write_bytes(shipped.read_bytes())
@@ -279,6 +297,48 @@ def test_included_presets_count(machine: Machine) -> None:
     machine.install("docker")
     write_presets(machine.tree / "more.json", "mine")
     (machine.tree / "CMakePresets.json").write_text(json.dumps({"version": 5, "include": ["more.json"]}))
+    assert machine.build("--preset", "mine").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[]", "are no JSON object"),
+        ('"x"', "are no JSON object"),
+        ("{", "are no JSON: Expecting"),
+        ("", "are no JSON: Expecting"),
+        ("[" * 100_000, "are no JSON: "),
+        (b'{"a": "\xe9"}', "are not UTF-8: invalid continuation byte at byte 7"),
+        ('{"configurePresets": null}', "configurePresets is no list"),
+        ('{"configurePresets": {"name": "x"}}', "configurePresets is no list"),
+        ('{"configurePresets": [{}]}', "configurePresets has one without a name"),
+        ('{"configurePresets": ["x"]}', "configurePresets has one without a name"),
+        ('{"configurePresets": [{"name": 3}]}', "configurePresets has one without a name"),
+        ('{"include": null}', "include is no list"),
+        ('{"include": "x.json"}', "include is no list"),
+        ('{"include": [1]}', "include has 1, which is no file name"),
+        ('{"include": ["none.json"]}', "none.json: No such file or directory"),
+        ('{"include": ["."]}', "Is a directory"),
+        ('{"include": ["a\\u0000b"]}', "include has 'a\\x00b', which is no file name"),
+        ('{"include": ["CMakePresets.json"]}', "include themselves"),
+        ('{"include": ["loop.json"]}', "include themselves, through"),
+    ],
+)
+def test_presets_of_the_wrong_shape(machine: Machine, content: str | bytes, words: str) -> None:
+    file = machine.tree / "CMakePresets.json"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (machine.tree / "loop.json").write_text('{"include": ["CMakePresets.json"]}')
+    result = machine.build()
+    assert result.returncode == 26, result.stderr
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("hexnpu: ") and words in line and str(machine.tree) in line
+
+
+def test_a_file_included_twice_is_no_loop(machine: Machine) -> None:
+    machine.install("docker")
+    write_presets(machine.tree / "base.json", "mine")
+    for name, other in (("CMakePresets", ["a.json", "b.json"]), ("a", ["base.json"]), ("b", ["base.json"])):
+        (machine.tree / f"{name}.json").write_text(json.dumps({"version": 5, "include": other}))
     assert machine.build("--preset", "mine").returncode == 0
 
 
