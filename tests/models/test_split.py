@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,15 +14,13 @@ import hexnpu
 from hexnpu import UsageError
 from hexnpu.group import Group
 from hexnpu.models.engine import Engine
-from hexnpu.models.gguf_file import GgufFile, read_gguf
+from hexnpu.models.gguf_file import read_gguf
 from hexnpu.models.llama import Llama
 from hexnpu.models.split import Share, Split, SplitLlama, SplitMode, WeightSlice, cut, cut_heads, parse_split
 from hexnpu.models.tokenizer import ChatTokenizer
-from tests.models.llama_cpp import LlamaCpp
-from tests.models.test_llama_cpp import TEXTS, agreement
+from tests.models.agreement import DEVICES, TEXTS, logits
 from tests.models.tiny import Tiny
 
-DEVICES = ("HTP0:0", "HTP1:0", "HTP2:0", "HTP3:0")
 TEXT = "the thing and the wind is in it, and the end of the ring"
 Q = gguf.GGMLQuantizationType
 
@@ -105,19 +102,6 @@ def test_slices_of_a_weight(type: Q, tmp_path: Path) -> None:
 
 
 # Whole models
-
-
-def logits(
-    file: GgufFile, tokens: list[int], n_ranks: int, split: Split | None = None, session: hexnpu.Session | None = None
-) -> NDArray[np.float32]:
-    """[tokens, n_vocab], half as one prompt, half token by token."""
-    opened = session or hexnpu.open(devices=DEVICES[:n_ranks], n_threads=1, strict=True)
-    try:
-        engine = Engine(opened, file, 512, split=split)
-        half = len(tokens) // 2
-        return np.concatenate([engine.evaluate(tokens[:half], half), *(engine.evaluate([t]) for t in tokens[half:])])
-    finally:
-        opened.close()
 
 
 def nmse(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
@@ -283,33 +267,3 @@ def test_demo_model_side_by_side_agrees_with_the_one_npu_run(weights: str, demo_
         print(weights, n_ranks, shares, sum(map(len, got)), "positions, top-1", top1(got, want), "same bits", same)
         assert top1(got, want) >= 0.995, (n_ranks, shares)
         assert weights == "halves" or same >= 0.95, (n_ranks, shares)
-
-
-class Remembered(LlamaCpp):
-    """llama.cpp asked once for what every rank count is held against."""
-
-    def __init__(self, model: Path) -> None:
-        super().__init__(model)
-        self._known: dict[tuple[int, ...], NDArray[np.float64]] = {}
-
-    def log_probabilities(self, tokens: Sequence[int], n_vocab: int) -> NDArray[np.float64]:
-        key = tuple(tokens)
-        if key not in self._known:
-            self._known[key] = super().log_probabilities(tokens, n_vocab)
-        return self._known[key]
-
-
-@pytest.mark.slow
-def test_demo_model_against_llama_cpp(demo_gguf: Path) -> None:
-    """The bounds of the single NPU hold side by side too, with blocks: see test_llama_cpp.test_demo_model."""
-    file = read_gguf(demo_gguf)
-    tokenizer, oracle = ChatTokenizer(file), Remembered(demo_gguf)
-    texts = [tokenizer.encode(text) for text in TEXTS.values()]
-    for n_ranks in (2, 3, 4):
-        split = Split("tensor")
-        results = [agreement(logits(file, tokens, n_ranks, split), oracle, tokens, 0) for tokens in texts]
-        total = sum(r.n for r in results)
-        print(n_ranks, results)
-        assert total >= 200
-        assert sum(r.top1 * r.n for r in results) / total >= 0.97
-        assert sum(r.mean_kl * r.n for r in results) / total <= 0.01
