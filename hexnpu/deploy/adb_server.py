@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -22,15 +23,25 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 5
 _ANSWER_S = 15
+_PORT = re.compile("[0-9]{1,5}", re.ASCII)
+_TCP = re.compile(rf"tcp:(?:(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\s]+)):)?(?P<port>{_PORT.pattern})", re.ASCII)
 # A request's length has four hex digits.
 _MAX_REQUEST = 0xFFFF
 
 
 def server_address(environment: Mapping[str, str] = os.environ) -> tuple[str, int]:
-    """Where the adb server listens, by the variables that adb itself reads."""
+    """Where the adb server listens. ADB_SERVER_SOCKET comes before the others, as in adb itself."""
+    spec = environment.get("ADB_SERVER_SOCKET")
+    if spec:
+        found = _TCP.fullmatch(spec)
+        if not found or not 1 <= int(found["port"]) <= 65535:
+            raise NoAdbServer(
+                f"ADB_SERVER_SOCKET is {spec!r}: only tcp:HOST:PORT and tcp:PORT can be reached; unset it"
+            )
+        return found["v6"] or found["host"] or "127.0.0.1", int(found["port"])
     host = environment.get("ANDROID_ADB_SERVER_ADDRESS") or environment.get("ANDROID_ADB_SERVER_HOST") or "127.0.0.1"
     port = environment.get("ANDROID_ADB_SERVER_PORT") or "5037"
-    if not port.isdecimal() or not 1 <= int(port) <= 65535:
+    if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise NoAdbServer(f"ANDROID_ADB_SERVER_PORT is {port!r}, which is no port: unset it or give the server's port")
     return host, int(port)
 

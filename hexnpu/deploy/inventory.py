@@ -24,11 +24,13 @@ HEXAGON_ARCHS = {
     "SM8650": 75, "SM8750": 79, "SM8850": 81,
 }  # fmt: skip
 
-_ANDROID = "getprop ro.product.manufacturer; getprop ro.product.model; getprop ro.soc.model"
+# A script that fails has told nothing: what it printed may be its shell's complaint.
+_ANDROID = "getprop ro.product.manufacturer && getprop ro.product.model && getprop ro.soc.model"
 # NUL ends the model in the device tree. `machine` is the SoC's name on Qualcomm kernels.
 _LINUX = """
 tr -d '\\0' < /proc/device-tree/model 2>/dev/null || cat /sys/class/dmi/id/product_name 2>/dev/null || uname -n
 echo; cat /sys/devices/soc0/machine 2>/dev/null || tr '\\0' ' ' < /proc/device-tree/compatible 2>/dev/null
+exit 0
 """
 
 
@@ -83,7 +85,8 @@ def _ask(target: str, script: str, read: Callable[[list[str]], tuple[str, str]])
 
 
 def _answer(device: Device, script: str) -> list[str]:
-    return [line.strip() for line in decode(device.shell(script, timeout_s=ASK_S).stdout).splitlines()]
+    result = device.shell(script, timeout_s=ASK_S)
+    return [] if result.code else [line.strip() for line in decode(result.stdout).splitlines()]
 
 
 def _read_android(lines: list[str]) -> tuple[str, str]:

@@ -31,6 +31,7 @@ import zstandard
 CNXN, OPEN, OKAY, CLSE, WRTE, AUTH = (
     int.from_bytes(name, "little") for name in (b"CNXN", b"OPEN", b"OKAY", b"CLSE", b"WRTE", b"AUTH")
 )
+TOKEN, RSA_PUBLIC_KEY = 1, 3
 VERSION, MAX_PAYLOAD = 0x01000001, 1024 * 1024
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 ZSTD = 4
@@ -115,8 +116,10 @@ class Transport:
             open_stream.hang_up()
 
     def _message(self, command: int, arg0: int, arg1: int, data: bytes) -> None:
-        if command == CNXN and self._banner == "unauthorized":
-            self.send(AUTH, 1, 0, bytes(20))
+        if command in (CNXN, AUTH) and self._banner == "unauthorized":
+            # A token for each signature that is tried; to the public key that comes at last, nobody says yes.
+            if arg0 != RSA_PUBLIC_KEY:
+                self.send(AUTH, TOKEN, 0, bytes(20))
         elif command == CNXN:
             names = "ro.product.name=test;ro.product.model=Test;ro.product.device=test"
             self.send(CNXN, VERSION, MAX_PAYLOAD, f"device::{names};features={self._features}".encode())

@@ -82,6 +82,7 @@ def adb(adb_server: Adb, monkeypatch: pytest.MonkeyPatch) -> Iterator[Adb]:
     """The server without devices; what a test connects is taken away after it."""
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(adb_server.port))
     monkeypatch.delenv("ANDROID_SERIAL", raising=False)
+    monkeypatch.delenv("ADB_SERVER_SOCKET", raising=False)
     yield adb_server
     for serial in list(adb_server.devices):
         adb_server.disconnect(serial)

@@ -29,6 +29,41 @@ def test_a_port_that_is_none() -> None:
     assert server_address({}) == ("127.0.0.1", 5037)
 
 
+@pytest.mark.parametrize(
+    ("socket", "address"),
+    [
+        ("tcp:6000", ("127.0.0.1", 6000)),
+        ("tcp:box:6000", ("box", 6000)),
+        ("tcp:127.0.0.1:1", ("127.0.0.1", 1)),
+        ("tcp:[::1]:6000", ("::1", 6000)),
+        ("", ("there", 7000)),
+        ("tcp:", None),
+        ("tcp:box", None),
+        ("tcp:0", None),
+        ("tcp:65536", None),
+        ("tcp:a:b:6000", None),
+        ("6000", None),
+        ("localfilesystem:/tmp/adb", None),
+    ],
+)
+def test_the_server_socket(socket: str, address: tuple[str, int] | None) -> None:
+    """It comes before the other two, as one sees of adb with all three set."""
+    environment = {
+        "ADB_SERVER_SOCKET": socket, "ANDROID_ADB_SERVER_ADDRESS": "there", "ANDROID_ADB_SERVER_PORT": "7000",
+    }  # fmt: skip
+    if address:
+        assert server_address(environment) == address
+        return
+    with pytest.raises(NoAdbServer, match="ADB_SERVER_SOCKET is"):
+        server_address(environment)
+
+
+def test_a_server_by_its_socket(adb: Adb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
+    monkeypatch.setenv("ADB_SERVER_SOCKET", f"tcp:localhost:{adb.port}")
+    assert attached() == []
+
+
 def test_devices_and_what_they_can(adb: Adb, tmp_path: Path) -> None:
     new, old = adb.connect(tmp_path), adb.connect(tmp_path, "--no-shell-v2")
     assert sorted(attached()) == sorted([(new, "device"), (old, "device")])
@@ -82,17 +117,12 @@ def test_several_devices(adb: Adb, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert open_device(parse_target("android")).name == f"android:{serials[0]}"
 
 
-@pytest.mark.slow
 def test_an_unauthorized_device(adb: Adb, tmp_path: Path) -> None:
     serial = adb.connect(tmp_path, "--banner", "unauthorized")
-    state = dict(attached()).get(serial)
-    if state is None:
-        # This server forgets a TCP device that does not authorize; then it is as good as absent.
-        with pytest.raises(NoDevice):
-            open_device(parse_target(f"android:{serial}"))
-    else:
-        with pytest.raises(DeviceNotReady, match=state):
-            open_device(parse_target(f"android:{serial}"))
+    assert attached() == [(serial, "unauthorized")]
+    for target in ("android", f"android:{serial}"):
+        with pytest.raises(DeviceNotReady, match=f"device {serial} is unauthorized: allow USB debugging"):
+            open_device(parse_target(target))
 
 
 @pytest.mark.parametrize(

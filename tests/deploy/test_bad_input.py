@@ -48,6 +48,8 @@ def test_no_adb_server(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(free_port()))
     assert "adb start-server" in push(10, "adb", package)
     assert "adb start-server" in refused(10, "run", "--target", "adb", "--", "true")
+    monkeypatch.setenv("ADB_SERVER_SOCKET", "localfilesystem:/tmp/adb")
+    assert "tcp:HOST:PORT" in push(10, "adb", package)
 
 
 def test_no_device(adb: Adb, package: Path) -> None:
@@ -59,6 +61,12 @@ def test_several_devices(adb: Adb, package: Path, tmp_path: Path) -> None:
     serials = [adb.connect(tmp_path), adb.connect(tmp_path)]
     line = push(13, "adb", package)
     assert all(serial in line for serial in serials)
+
+
+def test_an_unauthorized_device(adb: Adb, package: Path, tmp_path: Path) -> None:
+    adb.connect(tmp_path, "--banner", "unauthorized")
+    assert "allow USB debugging" in push(12, "adb", package)
+    assert "allow USB debugging" in refused(12, "run", "--target", "adb", "--", "true")
 
 
 def test_hosts(package: Path, home: Path) -> None:
