@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hexnpu.cli import nonempty
+
 
 def build(
     target: Annotated[
@@ -14,13 +16,24 @@ def build(
     ] = "android",
     source: Annotated[
         Path | None,
-        typer.Option("--source", help="A CMake tree with presets.", show_default="this project's kernels and server"),
+        typer.Option(
+            "--source",
+            parser=nonempty.path,
+            help="A CMake tree with presets.",
+            show_default="this project's kernels and server",
+        ),
     ] = None,
     build_dir: Annotated[
-        Path | None, typer.Option("--build-dir", help="Where CMake builds.", show_default="SOURCE/build-TARGET[-dbg]")
+        Path | None,
+        typer.Option(
+            "--build-dir", parser=nonempty.path, help="Where CMake builds.", show_default="SOURCE/build-TARGET[-dbg]"
+        ),
     ] = None,
     install_dir: Annotated[
-        Path | None, typer.Option("--install-dir", help="The package folder.", show_default="SOURCE/pkg-TARGET[-dbg]")
+        Path | None,
+        typer.Option(
+            "--install-dir", parser=nonempty.path, help="The package folder.", show_default="SOURCE/pkg-TARGET[-dbg]"
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -29,20 +42,33 @@ def build(
     no_docker: Annotated[bool, typer.Option("--no-docker", help="Build natively; always so for Windows.")] = False,
     preset: Annotated[
         str | None,
-        typer.Option("--preset", help="The CMake preset.", show_default="arm64-TARGET-snapdragon-release"),
+        typer.Option(
+            "--preset", parser=nonempty.text, help="The CMake preset.", show_default="arm64-TARGET-snapdragon-release"
+        ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The debug preset and the -dbg folders.")] = False,
     toolchain_url: Annotated[
         str | None,
-        typer.Option("--toolchain-url", help="Where images are.", show_default="ghcr.io/snapdragon-toolchain"),
+        typer.Option(
+            "--toolchain-url",
+            parser=nonempty.text,
+            help="Where images are.",
+            show_default="ghcr.io/snapdragon-toolchain",
+        ),
     ] = None,
     toolchain_version: Annotated[
-        str | None, typer.Option("--toolchain-version", help="Version of the image.", show_default="v0.7")
+        str | None,
+        typer.Option("--toolchain-version", parser=nonempty.text, help="Version of the image.", show_default="v0.7"),
     ] = None,
     push: Annotated[bool, typer.Option("--push", help="Push the package afterwards.")] = False,
     target_dir: Annotated[
         str | None,
-        typer.Option("--target-dir", help="Where to push.", show_default="/data/local/tmp/hexnpu or ~/hexnpu"),
+        typer.Option(
+            "--target-dir",
+            parser=nonempty.text,
+            help="Where to push.",
+            show_default="/data/local/tmp/hexnpu or ~/hexnpu",
+        ),
     ] = None,
 ) -> None:
     """Build the kernels and the device server, or a llama.cpp checkout, for a target."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hexnpu.cli import nonempty
+
 if TYPE_CHECKING:
     from hexnpu.deploy.checks import Finding
     from hexnpu.deploy.targets import Target
@@ -25,7 +27,9 @@ def doctor(
     ] = None,
     target_dir: Annotated[
         str | None,
-        typer.Option("--target-dir", help="Where the package is.", show_default="where push puts it"),
+        typer.Option(
+            "--target-dir", parser=nonempty.text, help="Where the package is.", show_default="where push puts it"
+        ),
     ] = None,
 ) -> None:
     """Check this machine and a target, with a remedy for what is wrong; or explain AEE and FastRPC error codes."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hexnpu.cli import nonempty
+
 if TYPE_CHECKING:
     from hexnpu.deploy.push import Report, Watcher
     from hexnpu.deploy.targets import Target
@@ -21,11 +23,15 @@ def push(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="The tree whose package it is.", show_default="the llama.cpp checkout we are in, or hexnpu's own"
+            parser=nonempty.path,
+            help="The tree whose package it is.",
+            show_default="the llama.cpp checkout we are in, or hexnpu's own",
         ),
     ] = None,
-    install_dir: Annotated[Path | None, typer.Option(help="The package folder.", show_default="pkg-TARGET")] = None,
-    target_dir: Annotated[str | None, typer.Option(help="Where it goes on the target.")] = None,
+    install_dir: Annotated[
+        Path | None, typer.Option(parser=nonempty.path, help="The package folder.", show_default="pkg-TARGET")
+    ] = None,
+    target_dir: Annotated[str | None, typer.Option(parser=nonempty.text, help="Where it goes on the target.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would travel and change nothing.")] = False,
     accept_new_host_key: Annotated[

@@ -103,6 +103,21 @@ def test_flags(tmp_path: Path) -> None:
     assert "--devices" in refused(2, "run", "--target", "linux:box", "-d", "0", "--", "true")
 
 
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("build", ["source", "build-dir", "install-dir", "target-dir", "preset", "toolchain-url", "toolchain-version"]),
+        ("push", ["source", "install-dir", "target-dir"]),
+        ("doctor", ["target-dir"]),
+    ],
+)
+def test_empty_values(command: str, flags: list[str]) -> None:
+    """A folder named by nothing would be the one we are in."""
+    for flag in flags:
+        assert f"--{flag}': it is empty" in refused(2, command, f"--{flag}", "")
+    assert "android[:serial]" in refused(2, command, "--target", "")
+
+
 def test_run_where_nothing_was_pushed(transport: str | None, tmp_path: Path) -> None:
     target = ["--target", transport] if transport else []
     assert "push first" in refused(1, "run", *target, "--target-dir", tmp_path / "none", "--", "true")
