@@ -19,6 +19,8 @@ VERSION = "v0.7"
 PLATFORM = "linux/amd64"
 WORKSPACE = "/workspace"
 ENGINES = ("docker", "podman")
+# What an engine whose daemon runs has an answer to.
+_QUESTIONS = {"docker": ("version", "--format", "{{.Server.Version}}"), "podman": ("info",)}
 ANSWER_TIMEOUT_S = 20.0
 
 
@@ -69,14 +71,16 @@ def check(engine: str, image: str) -> None:
 
 
 def check_daemon(engine: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
-    """Raises EngineNotRunning."""
-    question = ["version", "--format", "{{.Server.Version}}"] if engine == "docker" else ["info"]
-    code, words = ask([engine, *question], timeout_s)
-    if code:
-        raise EngineNotRunning(
-            f"{engine} does not answer ({words or f'exit code {code}'}): start its daemon, see that you may use it "
-            "(group docker), or build with --no-docker"
-        )
+    """Raises EngineNotRunning, which names the other engine if that answers."""
+    code, words = ask([engine, *_QUESTIONS[engine]], timeout_s)
+    if code == 0:
+        return
+    others = [e for e in ENGINES if e != engine and shutil.which(e) and ask([e, *_QUESTIONS[e]], timeout_s)[0] == 0]
+    raise EngineNotRunning(
+        f"{engine} does not answer ({words or f'exit code {code}'}): start its daemon, see that you may use it "
+        "(group docker), or build with --no-docker"
+        + "".join(f"; {other} answers, and is taken where no {engine} is in PATH" for other in others)
+    )
 
 
 def has_image(engine: str, image: str) -> bool:

@@ -32,7 +32,7 @@ QUICK_S = 5.0
 
 def checks() -> list[Check]:
     return [
-        Check("container", 2 * ENGINE_TIMEOUT_S, container_engine),
+        Check("container", 3 * ENGINE_TIMEOUT_S, container_engine),
         Check("adb", ADB_TIMEOUT_S, adb_server),
         Check("cmake", QUICK_S, cmake),
         Check("ziglang", QUICK_S, ziglang),

@@ -136,6 +136,16 @@ def test_podman_where_there_is_no_docker(machine: Machine) -> None:
     assert machine.calls()[-1][: 5 + len(keep_id)] == ["run", "--rm", "--init", *keep_id, "-u", USER]
 
 
+@pytest.mark.parametrize("works", [True, False])
+def test_a_podman_that_answers_is_mentioned(machine: Machine, works: bool) -> None:
+    machine.install("docker")
+    machine.install("podman", f"#!/bin/sh\nexit {0 if works else 1}\n")
+    machine.does = "no-daemon"
+    result = machine.build()
+    assert result.returncode == 24 and result.stderr.count("\n") == 1
+    assert ("podman answers" in result.stderr) == works
+
+
 @pytest.mark.parametrize(("uid", "flags"), [(0, []), (1000, ["--userns=keep-id"])])
 def test_podman_keeps_the_id_of_a_user_who_has_one(uid: int, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Root's podman refuses to."""
