@@ -20,6 +20,7 @@ from hexnpu.tensor import Desc, Type
 from hexnpu.wire import FrameType, Status
 
 TIMEOUT_S = 60.0
+N = 1024
 HEADER_BYTES = wire.FRAME.itemsize
 
 
@@ -228,3 +229,17 @@ def copy_batch(handle: int, n: int = 1024, n_ops: int = 1, seq: int = 1) -> Batc
     for _ in range(n_ops):
         batch.copy_op(src, dst, 4 * n)
     return batch
+
+
+def floats(n: int = N) -> bytes:
+    return np.arange(n, dtype=np.float32).tobytes()
+
+
+def copies(client: Client, session: int, handle: int | None = None) -> None:
+    """The session works: a copy of N floats."""
+    handle = handle or client.alloc(8 * N)
+    client.write(handle, floats())
+    response = client.submit(session, copy_batch(handle, seq=77).bytes())
+    assert (response.status, response.detail) == (Status.OK, "")
+    assert (response.row["seq"], response.row["n_ops"], response.row["failing_op"]) == (77, 1, 1)
+    assert client.read(handle, 4 * N, 4 * N) == floats()

@@ -25,8 +25,7 @@ from tests.conftest import require_tool
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
 from tests.models.tiny import Tiny
-from tests.server_client import Server
-from tests.test_server import copies
+from tests.server_client import Server, copies
 
 pytestmark = pytest.mark.slow
 
