@@ -45,6 +45,8 @@ class SyncUpload:
     ) -> None:
         self._name, self._root, self._connect, self._sent, self._compress = name, root, connect, sent, compress
         self._files = iter(files)
+        # Whose turn it is to ask for the next file, which can take its time (a sum is waited for): not under `_lock`.
+        self._turn = threading.Lock()
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._error: BaseException | None = None
@@ -81,13 +83,15 @@ class SyncUpload:
             self._stop(error)
 
     def _next(self) -> Upload | None:
-        with self._lock:
+        with self._turn:
             return next(self._files, None) if self._error is None else None
 
     def _open(self) -> socket.socket:
         sock = self._connect()
         with self._lock:
             self._sockets.append(sock)
+            if self._error is not None:
+                sock.shutdown(socket.SHUT_RDWR)
         return sock
 
     def _stop(self, error: BaseException) -> None:
