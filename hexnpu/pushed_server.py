@@ -43,6 +43,8 @@ def connect(target: str) -> Connection:
     try:
         return Connection(ours, server, f"{device.name} {SERVER}", shares=False)
     except SessionLost as lost:
+        if "no answer" in str(lost):  # it is there, and runs
+            raise
         raise HexnpuError(
             f"{device.name}: the server {SERVER} did not start: {server.obituary()}{_because(server)}; "
             f"push it: hexnpu build --target {target} --push"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +15,12 @@ import pytest
 
 import hexnpu
 from hexnpu import smoke
+from hexnpu.cli import main
 from hexnpu.native import ARCHS, compile_program
 from hexnpu.plan.base import Device
 from hexnpu.server_build import server_sources
 from hexnpu.session import Session
-from hexnpu.transport import child
+from hexnpu.transport import child, connection
 
 WRONG = Path(__file__).with_name("wrong_matmul.c")
 
@@ -106,3 +110,49 @@ def test_a_wrong_kernel_is_caught(tmp_path: Path) -> None:
     assert lines[0].split() == ["op", "type", "columns", "kernel", "what", "is", "wrong"]
     assert lines[1].split()[:4] == ["MUL_MAT", "f32", "5", "hvx-flat-f32"]
     assert "15 of" in lines[-1] and "checks failed on unix:" in lines[-1]
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[Path]:
+    """A socket that takes connections and says nothing."""
+    path = tmp_path / "silent"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield path
+
+
+def test_a_server_that_never_answers(
+    silent: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "HELLO_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(SystemExit) as done:
+        main(["smoke", "--target", f"unix:{silent}"])
+    assert done.value.code == 1
+    line, _, error = capsys.readouterr().err.rpartition("\r\x1b[2K")
+    assert line == f"\r\x1b[2Kwaiting for the server: unix:{silent}"
+    assert error.startswith(f"hexnpu: unix:{silent} is lost: no answer for 0") and error.count("\n") == 1
+
+
+def test_a_server_that_stops_answering(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("hexnpu.cli.smoke.ANSWER_TIMEOUT_S", 0.2)
+
+    def run(session: Session, progress: object) -> smoke.Report:
+        server = session.connection._server
+        assert isinstance(server, child.Child)
+        os.kill(server.process.pid, signal.SIGSTOP)
+        return real(session)
+
+    real = smoke.run
+    monkeypatch.setattr(smoke, "run", run)
+    with pytest.raises(SystemExit) as done:
+        main(["smoke"])
+    table, last = capsys.readouterr().out.rstrip().rsplit("\n", 1)
+    assert done.value.code == 1 and last.startswith("1 of 1 checks failed on emu")
+    assert " is lost: no answer for 0 s; in flight: " in table
+
+
+def test_an_empty_target_is_none() -> None:
+    result = hexnpu_smoke("--target", "")
+    assert result.returncode == 2 and "unknown target ''" in result.stderr

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 WIDE = 1000
+# For one graph's answer. On a device it takes milliseconds, under a sanitizer seconds.
+ANSWER_TIMEOUT_S = 60.0
 
 if TYPE_CHECKING:
     from hexnpu.smoke import Outcome
@@ -22,7 +24,13 @@ def smoke(
     import hexnpu
     from hexnpu.smoke import run, uncovered
 
-    with hexnpu.open(target, fusion=0, strict=True) as session:
+    _redraw(f"waiting for the server: {target}")
+    try:
+        session = hexnpu.open(target, fusion=0, strict=True)
+    finally:
+        _redraw("")
+    with session:
+        session.connection.wait_at_most(ANSWER_TIMEOUT_S)
         with _progress() as show:
             report = run(session, show)
         forgotten, hello = uncovered(session.device), session.connection.hello
@@ -48,6 +56,12 @@ def _print_failures(failures: list[Outcome]) -> None:
         table.add_row(o.op, o.type.lower(), str(o.columns or "all"), o.kernel, Text(o.error))
     # A pipe has no width to fit into.
     Console(width=None if sys.stdout.isatty() else WIDE).print(table)
+
+
+def _redraw(text: str) -> None:
+    """A line on stderr where that is a terminal; the emulator's build draws over it."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

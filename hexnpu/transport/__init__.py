@@ -30,7 +30,7 @@ def connect(
 ) -> Connection:
     """Connects to the device server of `target`; see ACCEPTED. `arch`, `flavour` and `env` are for the emulator, which
     is built first where it has to be."""
-    kind, _, rest = (target or "emu").partition(":")
+    kind, _, rest = ("emu" if target is None else target).partition(":")
     if kind == "emu" and not rest:
         return _emulator(arch, flavour, env)
     if kind == "npu" and not rest and not arch:

@@ -23,7 +23,7 @@ from hexnpu.errors import DeviceError, SessionLost
 from hexnpu.transport.buffer import Buffer
 from hexnpu.wire import FrameType, Status
 
-REPLY_TIMEOUT_S = 300.0
+HELLO_TIMEOUT_S, REPLY_TIMEOUT_S = 30.0, 300.0
 # The sanitizers' own words, or those of the server about a crash; the rest of stderr is context.
 _TELLING = ("ERROR:", "runtime error:", "WARNING: ThreadSanitizer", "htp-server:")
 
@@ -71,7 +71,6 @@ class Connection:
         """`shares`: whether file descriptors can pass over `sock` at all, which the family alone does not tell."""
         self.name = name
         self._shares = shares and sock.family == socket.AF_UNIX
-        self.reply_timeout_s = REPLY_TIMEOUT_S
         self._sock = sock
         self._server = server
         self._tags = itertools.count(1)
@@ -82,10 +81,11 @@ class Connection:
         self._posted: set[int] = set()
         self._early: list[Reply] = []
         self._header = bytearray(wire.FRAME.itemsize)
-        sock.settimeout(self.reply_timeout_s)
+        sock.settimeout(HELLO_TIMEOUT_S)
         # Held apart from self, so that a forgotten connection ends its server too.
         self._finalizer = weakref.finalize(self, _end, sock, server)
         self.hello = self._hello()
+        self.wait_at_most(REPLY_TIMEOUT_S)
 
     def _hello(self) -> Hello:
         (row,) = np.frombuffer(self.request(FrameType.HELLO, doing="hello"), wire.HELLO, count=1)
@@ -104,6 +104,11 @@ class Connection:
             clock_khz=int(row["clock_khz"]),
             flavour=row["flavour"].decode("ascii", "replace"),
         )
+
+    def wait_at_most(self, reply_timeout_s: float) -> None:
+        """For each answer from now on."""
+        self.reply_timeout_s = reply_timeout_s
+        self._sock.settimeout(reply_timeout_s)
 
     # Requests
 
