@@ -82,7 +82,7 @@ def _show(finding: Finding) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, emoji=False)  # tcp:x:y has none
     console.print(f"{MARKS[finding.state.value]} {escape(finding.what)}: {escape(finding.text)}")
     if finding.remedy:
         console.print(f"     -> {escape(finding.remedy)}")

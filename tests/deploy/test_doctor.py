@@ -280,6 +280,11 @@ def test_malformed_target_is_said_first() -> None:
     assert (result.returncode, result.stdout) == (2, "") and "is none of" in result.stderr
 
 
+def test_what_is_found_is_shown_letter_for_letter() -> None:
+    result = hexnpu("doctor", ADB_SERVER_SOCKET="tcp:x:[b]y")
+    assert "note adb: ADB_SERVER_SOCKET is 'tcp:x:[b]y'" in result.stdout
+
+
 def test_codes_on_the_command_line() -> None:
     result = hexnpu("doctor", "0x80000414", "0x2e")
     assert result.returncode == 0
