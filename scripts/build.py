@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hexnpu.cli import main
+from hexnpu.__main__ import main
 
 if __name__ == "__main__":
     main(["build", *sys.argv[1:]])

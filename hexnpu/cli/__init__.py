@@ -17,6 +17,9 @@ from hexnpu.errors import HexnpuError
 # The base of what typer raises for wrong flags and arguments; it exports only the leaves.
 CommandLineError: Any = typer.BadParameter.__mro__[2]
 
+# What an output can fail with: the disk, its quota or its limit is full, the disk is broken or the terminal gone.
+NOT_WRITTEN = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
+
 # Command -> (module, function). A module imports what it needs inside its function, so that every command starts fast.
 COMMANDS = {
     "push": ("hexnpu.cli.push", "push"),
@@ -79,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno not in NOT_WRITTEN:
             raise
         print(f"hexnpu: cannot write {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
         sys.stdout = None

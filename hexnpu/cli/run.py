@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import math
 import os
+import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
@@ -40,7 +43,7 @@ def _run(
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable; repeatable.")] = None,
     print_only: Annotated[bool, typer.Option("--print", help="Show the exact remote command; run nothing.")] = False,
     log: Annotated[Path | None, typer.Option(help="Keep a copy of the output in this file.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0.001, metavar="S", help="End it after S seconds (124).")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="End it after S seconds (124).")] = None,
     accept_new_host_key: Annotated[
         bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
     ] = False,
@@ -48,10 +51,13 @@ def _run(
 ) -> None:
     """Run a tool of the pushed package on the target: live output, its exit code."""
     from hexnpu.deploy.targets import parse_target
+    from hexnpu.errors import UsageError
 
     if not command:
         print(context.get_help())
         sys.exit(2)
+    if timeout is not None and not 0 < timeout < math.inf:  # NaN is neither
+        raise UsageError(f"--timeout {timeout:g}: give a number of seconds above 0, or leave it out")
     where = parse_target(target)
     given = {flag.name: flags[flag.parameter] for flag in FLAGS}
     line = _command(command, where, devices, given, env or [])
@@ -81,9 +87,10 @@ def _directory(
         return target_dir
     if not target.here:
         return package.target_dir(target, package.package_tree(source))
+    # Absolute, as a device takes what is relative for a path below the home.
     if install_dir is not None:
-        return str(package.package_root(install_dir))
-    return str(package.local_package(package.package_tree(source), debug))
+        return str(package.package_root(install_dir).absolute())
+    return str(package.local_package(package.package_tree(source), debug).absolute())
 
 
 def _execute(
@@ -91,28 +98,33 @@ def _execute(
     timeout: float | None, accept_new_host_key: bool,
 ) -> int:  # fmt: skip
     from hexnpu.deploy.device import Command, open_device, printed_command
-    from hexnpu.deploy.run import run
-    from hexnpu.errors import UsageError
+    from hexnpu.deploy.run import has_input, run
 
+    stdin = sys.stdin.buffer if sys.stdin is not None and has_input(sys.stdin.buffer) else None
     # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
-    command = Command(line[0], directory, line[1], core_dumps=True, merge=target.kind == "android")
+    command = Command(
+        line[0], directory, line[1], core_dumps=True, merge=target.kind == "android", has_input=stdin is not None
+    )
     if print_only:
         print(printed_command(target, command))
         return 0
+    with _log(log) as copy, open_device(target, accept_new_host_key=accept_new_host_key) as device:
+        if copy and stat.S_ISREG(os.fstat(copy.fileno()).st_mode):
+            copy.truncate(0)
+        return run(
+            device, command, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy, stdin=stdin,
+            timeout_s=timeout,
+        )  # fmt: skip
+
+
+def _log(file: Path | None) -> contextlib.AbstractContextManager[BinaryIO | None]:
+    """Open, with what it had: that goes only when there is a connection."""
+    from hexnpu.errors import UsageError
+
     try:
-        copy = log.open("wb") if log else None
+        return file.open("ab") if file else contextlib.nullcontext()
     except OSError as error:
-        raise UsageError(f"--log {log}: {error.strerror}") from None
-    stdin = None if sys.stdin is None else sys.stdin.buffer
-    try:
-        with open_device(target, accept_new_host_key=accept_new_host_key) as device:
-            return run(
-                device, command, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy, stdin=stdin,
-                timeout_s=timeout,
-            )  # fmt: skip
-    finally:
-        if copy:
-            copy.close()
+        raise UsageError(f"--log {file}: {error.strerror}") from None
 
 
 def _parameter(flag: EnvFlag) -> inspect.Parameter:

@@ -125,8 +125,8 @@ class AdbDevice(PosixDevice):
         return AdbProcess(command, self, device_service(self.serial, service), v2)
 
     def _absolute(self, path: str) -> str:
-        """The sync service expands nothing."""
-        if not path.startswith("~"):
+        """The sync service expands nothing, and starts at /."""
+        if path.startswith("/"):
             return path
         return decode(self.checked_shell(path, f'd=$1; {EXPAND}; printf %s "$d"', path))
 

@@ -26,7 +26,8 @@ class Command:
     """A program and its arguments, word for word: no shell of the target interprets any of it.
 
     `directory` is where it runs (a leading `~` is the user's home there; relative means relative to it);
-    `merge` sends stderr into stdout, so that the order of what is printed is kept.
+    `merge` sends stderr into stdout, so that the order of what is printed is kept. Without `has_input` it reads end of
+    file, also where a device has no way to tell it of one. `title` is how messages call it, if not by its arguments.
     """
 
     argv: tuple[str, ...]
@@ -34,6 +35,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     core_dumps: bool = False
     merge: bool = False
+    has_input: bool = True
+    title: str | None = None
 
 
 @dataclass(frozen=True)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import functools
 import os
+import secrets
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
 from hexnpu.deploy.device import Command, Upload
 from hexnpu.deploy.errors import DeployError
-from hexnpu.deploy.posix import PosixDevice, remote_error, what
+from hexnpu.deploy.posix import PosixDevice, end, remote_error, what
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.targets import LOCAL, Target
 
-_GRACE_S, _REAP_S = 2, 0.3
-
 
 class LocalProcess(Process):
-    def __init__(self, what: str, child: subprocess.Popen[bytes]) -> None:
-        super().__init__(what)
+    """`mark`: the variable that the child and all its descendants have (see hexnpu.deploy.posix)."""
+
+    def __init__(self, command: Command, device: LocalDevice, child: subprocess.Popen[bytes], mark: str) -> None:
+        super().__init__(what(command))
+        self._device = device
         self._child = child
+        self._mark = mark
         self._writing = threading.Lock()
         streams = [(STDOUT, child.stdout), (STDERR, child.stderr)]
         readers = [start_thread(functools.partial(self._copy, n, s)) for n, s in streams if s is not None]
@@ -63,22 +64,8 @@ class LocalProcess(Process):
         if os.name == "nt":
             self._child.kill()
         else:
-            self._signal_group(signal.SIGTERM, _GRACE_S)
-            # What KILL leaves are zombies, of a system whose init is slow to reap.
-            self._signal_group(signal.SIGKILL, _REAP_S)
+            end(self._device, -self._child.pid, self._mark)
         self._child.wait()
-
-    def _signal_group(self, number: int, wait_s: float) -> None:
-        """Waits until none of the group is left."""
-        deadline = time.monotonic() + wait_s
-        try:
-            os.killpg(self._child.pid, number)
-            while time.monotonic() < deadline:
-                self._child.poll()
-                os.killpg(self._child.pid, 0)
-                time.sleep(0.01)
-        except (ProcessLookupError, PermissionError):
-            return
 
     def close(self) -> None:
         self.close_stdin()
@@ -99,7 +86,7 @@ class LocalDevice(PosixDevice):
             options["start_new_session"] = True
             if command.core_dumps:
                 _allow_core_dumps()
-        directory = Path(command.directory).expanduser()
+        directory = _path(command.directory)
         if not directory.is_dir():
             raise DeployError(f"no folder {directory} on this machine: push first, or name another --target-dir")
         program = command.argv[0]
@@ -108,9 +95,10 @@ class LocalDevice(PosixDevice):
             program = str(directory / program)
         elif shutil.which(program) is None:
             raise DeployError(f"no program {program!r} on this machine: neither in the package nor in PATH")
+        mark = f"HEXNPU_RUN_{secrets.token_hex(8)}"
         try:
             child = subprocess.Popen(
-                [program, *command.argv[1:]], cwd=directory, env={**os.environ, **command.environment},
+                [program, *command.argv[1:]], cwd=directory, env={**os.environ, **command.environment, mark: ""},
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if command.merge else subprocess.PIPE, **options,
             )  # fmt: skip
@@ -118,12 +106,12 @@ class LocalDevice(PosixDevice):
             raise DeployError(f"{program} could not be started: {error.strerror}") from None
         except ValueError as error:
             raise DeployError(f"{program} could not be started: {error}") from None
-        return LocalProcess(what(command), child)
+        return LocalProcess(command, self, child, mark)
 
     def upload(
         self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
     ) -> None:
-        root = Path(directory).expanduser()
+        root = _path(directory)
         try:
             for file in files:
                 _write(root / file.path, file, sent)
@@ -134,7 +122,7 @@ class LocalDevice(PosixDevice):
 
     def pull(self, path: str, to: Path) -> None:
         try:
-            shutil.copyfile(Path(path).expanduser(), to)
+            shutil.copyfile(_path(path), to)
         except OSError as error:
             raise DeployError(f"{path}: {error.strerror}") from None
 
@@ -145,7 +133,12 @@ class LocalDevice(PosixDevice):
 def shell_line(command: Command) -> str:
     """The command as one would type it."""
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in command.environment.items())
-    return f"cd {shlex.quote(str(Path(command.directory).expanduser()))} && {variables}{shlex.join(command.argv)}"
+    return f"cd {shlex.quote(str(_path(command.directory)))} && {variables}{shlex.join(command.argv)}"
+
+
+def _path(text: str) -> Path:
+    """As on any target: a leading ~ is the home, and so is where a relative path starts."""
+    return Path.home() / Path(text).expanduser()
 
 
 def _allow_core_dumps() -> None:

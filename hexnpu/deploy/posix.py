@@ -1,50 +1,71 @@
 """What all POSIX targets share: the shell wrapper of a program, its process id, how it is ended, and remote errors.
 
 A program runs under a small `sh` script in a process group of its own (sshd and adbd start one per command). The script
-prints the group's id as a first line, which never reaches the user; it is what `kill` needs. It waits for the program,
-so that a death by signal n comes back as 128 + n over every transport.
+gives it a variable whose name no other run has, and all its descendants have that in their environment, whatever groups
+and sessions they make. Group and variable are the script's first line, which never reaches the user: `kill` needs them.
+The script waits for the program, so that a death by signal n comes back as 128 + n over every transport.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from concurrent.futures import wait
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command, Result, Upload
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
-from hexnpu.deploy.process import STDOUT, Process
-from hexnpu.deploy.quoting import decode, join
+from hexnpu.deploy.process import STDOUT, Process, in_thread
+from hexnpu.deploy.quoting import decode, encode, join
 from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Of a directory argument only a leading ~ means something.
-EXPAND = 'case $d in "~") d=$HOME;; "~/"*) d=$HOME/${d#"~/"};; esac'
+# Of a directory argument only a leading ~ means something. What is relative starts at the home too.
+EXPAND = 'case $d in /*) ;; "~") d=$HOME;; "~/"*) d=$HOME/${d#"~/"};; *) d=$HOME/$d;; esac'
 
 _MARK = b"hexnpu-process:"
 _NO_DIRECTORY = b"hexnpu-no-directory"
 
 # The login shell can stand between sshd or adbd and the script, and lead the group. Where it is neither's (an adbd that
 # makes no groups), only the script itself is killed.
-_GROUP = "read -r a b c e g f < /proc/$$/stat; case $g in $$|$PPID) g=-$g;; *) g=$$;; esac"
+# The fifth field of its line is the group, the 22nd the time of its start, with which its id is nobody else's.
+_IDENTITY = (
+    "read -r x x x x g x x x x x x x x x x x x x x x x t x < /proc/$$/stat; "
+    "case $g in $$|$PPID) g=-$g;; *) g=$$;; esac; m=HEXNPU_RUN_$$_$t"
+)
 
+# $1: group or process, $2: variable. The first line tells that the target answers.
 _KILL = """
-kill -TERM $1 2>/dev/null
+echo
+find_marked() {
+    marked=
+    for f in $(grep -l "$1=" /proc/[0-9]*/environ 2>/dev/null); do
+        f=${f%/environ}
+        marked="$marked ${f#/proc/}"
+    done
+}
+find_marked "$2"
+kill -TERM $1 $marked 2>/dev/null
 n=0
-while kill -0 $1 2>/dev/null; do
+while sleep 0.05; find_marked "$2"; [ -n "$marked" ] || kill -0 $1 2>/dev/null; do
     n=$((n + 1))
-    [ $n = 40 ] && kill -KILL $1 2>/dev/null
-    # What KILL leaves are zombies, of a system whose init is slow to reap.
-    [ $n = 46 ] && exit 0
-    sleep 0.05
+    [ $n -lt 40 ] || kill -KILL $1 $marked 2>/dev/null
+    # What KILL leaves of a group are zombies, of a system whose init is slow to reap.
+    [ $n -lt 46 ] || break
 done
-exit 0
+[ -z "$marked" ]
 """
+# A target that answers at all does so in the first.
+ANSWER_S, _KILL_S = 5.0, 15.0
+
+# Of Linux, for a single argument; the login shell gets the whole line as one.
+_LONG_LINE_BYTES = 128 << 10
 
 
 def wrap(command: Command) -> list[str]:
@@ -57,22 +78,23 @@ def wrap(command: Command) -> list[str]:
         (
             f"d=$0; {EXPAND}",
             f'cd "$d" 2>/dev/null || {{ echo {_NO_DIRECTORY.decode()}; exit 1; }}',
-            _GROUP,
-            f"echo {_MARK.decode()}$g",
+            _IDENTITY,
+            # Where nobody reads any more, nothing is started.
+            f'echo "{_MARK.decode()}$g $m" || exit 1',
             *(["ulimit -c unlimited 2>/dev/null"] if command.core_dumps else []),
             *(["exec 2>&1"] if command.merge else []),
-            'env "$@"',
+            *([] if command.has_input else ["exec </dev/null"]),
+            'env "$m=" "$@"',
             "exit $?",
         )
     )
-    directory = command.directory if command.directory.startswith(("/", "~")) else f"./{command.directory}"
     variables = (f"{name}={value}" for name, value in command.environment.items())
-    return ["sh", "-c", script, directory, *variables, *program]
+    return ["sh", "-c", script, command.directory, *variables, *program]
 
 
 def what(command: Command) -> str:
-    """How messages call it."""
-    line = join(command.argv)
+    """How messages call it, on one line."""
+    line = " ".join((command.title or join(command.argv)).split())
     return line if len(line) < 200 else f"{line[:200]}..."
 
 
@@ -90,16 +112,44 @@ def lost_while(name: str, what: str) -> ConnectionLost:
     return ConnectionLost(f"the connection to {name} was lost while it ran {what}: check cable or network, and repeat")
 
 
+def end(device: PosixDevice, group: int, mark: str) -> None:
+    """Ends a process group (negative) or process, and whatever has the variable `mark`. Raises DeployError."""
+    command = Command(("sh", "-c", _KILL, "sh", str(group), mark), has_input=False, title="the end of a program")
+    # In a thread, as opening takes long over a connection that hangs.
+    opening = in_thread(lambda: device.open(command))
+    wait([opening], ANSWER_S)
+    if not opening.done():
+        raise _no_answer(device)
+    killer = opening.result()
+    try:
+        killer.read(ANSWER_S)
+        while killer.read(_KILL_S):
+            pass
+    except TimeoutError:
+        raise _no_answer(device) from None
+    finally:
+        killer.close()
+    if killer.exit_code() != 0:
+        raise DeployError(f"{device.name} did not end all of its processes")
+
+
+def _no_answer(device: PosixDevice) -> DeployError:
+    return DeployError(f"{device.name} does not answer")
+
+
 class PosixProcess(Process):
     """A wrapped program. Transports give what arrives to `_arrived`; the first line is held back and read here."""
 
     def __init__(self, command: Command, device: PosixDevice) -> None:
         super().__init__(what(command))
+        self._command = command
         self._directory = command.directory
         self._device = device
         self._head = b""
-        # What `kill` takes: a group's id is negative.
+        # What `end` takes, once it has come; and that it has, or never will.
         self.group: int | None = None
+        self._mark = ""
+        self._known = threading.Event()
 
     def _arrived(self, stream: int, data: bytes) -> None:
         if self.group is None and stream == STDOUT:
@@ -110,14 +160,16 @@ class PosixProcess(Process):
     def _preamble(self, data: bytes) -> bytes:
         """Takes the line with the group; what a login script printed before it is dropped."""
         self._head += data
-        found = re.search(rb"(?:^|\n)" + _MARK + rb"(-?\d+)\r?\n", self._head)
+        found = re.search(rb"(?:^|\n)" + _MARK + rb"(-?\d+) (\w+)\r?\n", self._head)
         if not found:
             return b""
-        self.group = int(found[1])
+        self.group, self._mark = int(found[1]), found[2].decode()
+        self._known.set()
         return self._head[found.end() :]
 
     def _finished(self, code: int | None) -> None:
         """The connection to the program has ended, with its exit code if that came."""
+        self._known.set()
         if code is None:
             self._end(None, lost_while(self._device.name, self.what))
         elif self.group is None:
@@ -129,12 +181,19 @@ class PosixProcess(Process):
         name = self._device.name
         if _NO_DIRECTORY in self._head:
             return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
+        n_bytes = len(encode(join(wrap(self._command))))
+        if n_bytes >= _LONG_LINE_BYTES:
+            return DeployError(
+                f"the command line has {n_bytes} bytes, and {name} takes no such long one: put arguments into a file"
+            )
         said = decode(self._head).strip().partition("\n")[0] or "nothing"
         return DeployError(f"{name} started no shell (its login said: {said}): check the user's login shell there")
 
     def kill(self) -> None:
+        if not self._known.wait(ANSWER_S):
+            raise _no_answer(self._device)
         if self.group is not None:
-            self._device.shell(_KILL, str(self.group), timeout_s=15)
+            end(self._device, self.group, self._mark)
 
 
 class PosixDevice:
@@ -163,16 +222,18 @@ class PosixDevice:
         self.checked_shell(directory, line, directory, script, timeout_s=3600)
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
-        with_tail = Command(("sh", "-c", script, "sh", *arguments))
-        process = self.open(with_tail)
+        return self._shell("a script of ours", script, arguments, timeout_s)
+
+    def _shell(self, title: str, script: str, arguments: tuple[str, ...], timeout_s: float) -> Result:
+        process = self.open(Command(("sh", "-c", script, "sh", *arguments), has_input=False, title=title))
         try:
             return Result(*process.communicate(timeout_s=timeout_s))
         except TimeoutError:
-            raise DeployError(f"{self.name}: a shell command did not end within {timeout_s:g} s") from None
+            raise DeployError(f"{self.name}: {title} did not end within {timeout_s:g} s") from None
 
     def checked_shell(self, what: str, script: str, *arguments: str, timeout_s: float = 60) -> bytes:
         """Its output. Raises the error that fits what it printed where it fails."""
-        result = self.shell(script, *arguments, timeout_s=timeout_s)
+        result = self._shell(f"a script of ours for {what}", script, arguments, timeout_s)
         if result.code != 0:
             raise remote_error(f"{self.name}: {what}", decode(result.stderr or result.stdout))
         return result.stdout

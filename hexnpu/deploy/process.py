@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from hexnpu.deploy.errors import DeployError
+
+T = TypeVar("T")
 
 STDOUT, STDERR = 1, 2
 _END = 0
@@ -40,7 +47,8 @@ class Process(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Ends the program and its children: TERM, then KILL for what is left. Returns when they are gone."""
+        """Ends the program and its descendants: TERM, then KILL for what is left. Returns when they are gone; raises
+        DeployError within seconds where that cannot be reached or told."""
 
     @abstractmethod
     def close(self) -> None:
@@ -89,7 +97,8 @@ class Process(ABC):
             while piece := self.read(None if deadline is None else max(0.001, deadline - time.monotonic())):
                 output[piece[0]].append(piece[1])
         except TimeoutError:
-            self.kill()
+            with contextlib.suppress(DeployError):
+                self.kill()
             raise
         finally:
             self.close()
@@ -102,3 +111,17 @@ def start_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
+
+
+def in_thread(work: Callable[[], T]) -> Future[T]:
+    """Work that no signal interrupts, as they come to the main thread, and that one need not wait for."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    start_thread(run)
+    return future

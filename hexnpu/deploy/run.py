@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
+import stat
 import time
+from concurrent.futures import Future, wait
 from typing import BinaryIO
 
 from hexnpu.deploy.device import Command, Device
 from hexnpu.deploy.errors import DeployError, TimedOut
-from hexnpu.deploy.process import STDOUT, Process, start_thread
-from hexnpu.deploy.signals import ended_by_signals
+from hexnpu.deploy.posix import ANSWER_S, what
+from hexnpu.deploy.process import STDOUT, Process, in_thread, start_thread
+from hexnpu.deploy.signals import ended_by_signals, ignored_signals
 
 # How long to wait for output before the clock is looked at (and, on Windows, Ctrl-C is).
 _TICK_S = 0.5
+
+
+class NotEnded(DeployError):
+    """We end with the exit code that we had a reason for, but the program may go on."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.exit_code = code
+
+
+def has_input(stdin: BinaryIO) -> bool:
+    """False for /dev/null and for a file that is read to its end; of a pipe or a terminal nobody knows."""
+    try:
+        info = os.fstat(stdin.fileno())
+        if stat.S_ISREG(info.st_mode):
+            return os.lseek(stdin.fileno(), 0, os.SEEK_CUR) < info.st_size
+        # (Windows numbers no devices; there its NUL passes for a terminal.)
+        null = stat.S_ISCHR(info.st_mode) and info.st_rdev == os.stat(os.devnull).st_rdev  # noqa: PTH116
+        return stdin.isatty() or not null
+    except (OSError, ValueError):
+        return False
 
 
 def run(
@@ -23,22 +48,47 @@ def run(
     """Its exit code. `log` gets a copy of both streams; without `stdin` the program reads end of file.
 
     Whatever ends this - Ctrl-C, SIGTERM, a time-out, a reader of stdout that went away - ends the program and its
-    children first. Raises TimedOut, ConnectionLost and OSError of the streams.
+    descendants first. Raises TimedOut, NotEnded, ConnectionLost and OSError of the streams.
     """
     with ended_by_signals():
-        process = device.open(command)
-        done = False
+        opening: Future[Process] | None = None
         try:
+            # No signal comes between the program's start and our knowing of it.
+            opening = in_thread(lambda: device.open(command))
+            process = opening.result()
             start_thread(lambda: _feed(process, stdin))
             _follow(process, stdout, stderr, log, timeout_s, device.name)
-            done = True
-            return process.exit_code()
-        finally:
-            if not done:
-                # Where the connection is lost nothing can be ended, and that is already the error.
-                with contextlib.suppress(DeployError):
-                    process.kill()
             process.close()
+            return process.exit_code()
+        except BaseException as reason:
+            if opening is not None:
+                with ignored_signals():
+                    _end(opening, command, device.name, reason)
+            raise
+
+
+def _end(opening: Future[Process], command: Command, name: str, reason: BaseException) -> None:
+    try:
+        wait([opening], ANSWER_S)
+        if not opening.done():
+            raise DeployError(f"{name} does not answer")
+        if opening.exception():
+            return  # nothing was started
+        try:
+            opening.result().kill()
+        finally:
+            opening.result().close()
+    except DeployError as error:
+        # Any other reason is an error that will be told, such as a lost connection.
+        if isinstance(reason, KeyboardInterrupt | SystemExit | TimedOut):
+            text = f"{what(command)} could not be ended on {name} and may still run there: {error}"
+            raise NotEnded(text, _exit_code(reason)) from None
+
+
+def _exit_code(reason: KeyboardInterrupt | SystemExit | TimedOut) -> int:
+    if isinstance(reason, KeyboardInterrupt):
+        return 130
+    return reason.exit_code if isinstance(reason, TimedOut) else int(reason.code or 0)
 
 
 def _follow(
@@ -52,15 +102,25 @@ def _follow(
             piece = (STDOUT, b"")
         if piece is None:
             return
-        if piece[1]:
-            out = stdout if piece[0] == STDOUT else stderr
-            out.write(piece[1])
-            out.flush()
-            if log:
-                log.write(piece[1])
-                log.flush()
+        _write(stdout if piece[0] == STDOUT else stderr, piece[1])
+        if log:
+            _write(log, piece[1], str(log.name))
         if deadline is not None and time.monotonic() >= deadline:
             raise TimedOut(f"{process.what} ran on {name} for more than {timeout_s:g} s and was ended (--timeout)")
+
+
+def _write(stream: BinaryIO, data: bytes, name: str | None = None) -> None:
+    """All of it at once, also into a pipe that does not block. An OSError has the file's name."""
+    left = memoryview(data)
+    try:
+        while left:
+            try:
+                left = left[os.write(stream.fileno(), left) :]
+            except BlockingIOError:
+                select.select([], [stream], [])
+    except OSError as error:
+        error.filename = name
+        raise
 
 
 def _feed(process: Process, stdin: BinaryIO | None) -> None:

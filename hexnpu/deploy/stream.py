@@ -44,7 +44,8 @@ class StreamDevice(PosixDevice):
     def upload(
         self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
     ) -> None:
-        process = self.open(Command(("sh", "-c", _RECEIVE, "sh", directory, *([then] if then else []))))
+        receive = ("sh", "-c", _RECEIVE, "sh", directory, *([then] if then else []))
+        process = self.open(Command(receive, title=f"the push to {directory}"))
         try:
             for piece, of_file in _tar(files):
                 if not process.writable:
@@ -64,8 +65,8 @@ class StreamDevice(PosixDevice):
             process.close()
 
     def pull(self, path: str, to: Path) -> None:
-        process = self.open(Command(("sh", "-c", f'd=$1; {EXPAND}; exec cat "$d"', "sh", path)))
-        process.close_stdin()
+        copy = ("sh", "-c", f'd=$1; {EXPAND}; exec cat "$d"', "sh", path)
+        process = self.open(Command(copy, has_input=False, title=f"the copy of {path}"))
         errors = b""
         with to.open("wb") as out:
             while piece := process.read():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hexnpu.deploy.device import Command, Device, Upload, open_device
-from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.errors import ConnectionLost, DeployError
 from hexnpu.deploy.process import STDOUT
 from hexnpu.deploy.targets import parse_target
 
@@ -100,6 +102,10 @@ def test_input_is_forwarded(device: Device, tmp_path: Path, request: pytest.Fixt
     assert device.open(Command(("cat",), str(tmp_path))).communicate(data) == (0, data, b"")
 
 
+def test_without_input_a_program_reads_its_end(device: Device, tmp_path: Path) -> None:
+    assert device.open(Command(("cat",), str(tmp_path), has_input=False)).communicate(timeout_s=20) == (0, b"", b"")
+
+
 def test_kill_ends_the_children_too(device: Device, tmp_path: Path) -> None:
     script = "sh -c 'echo $$ >> pids; exec sleep 1000' & echo $$ >> pids; wait"
     process = device.open(Command(("sh", "-c", f"({script}) & echo started; wait"), str(tmp_path)))
@@ -109,6 +115,36 @@ def test_kill_ends_the_children_too(device: Device, tmp_path: Path) -> None:
         pass
     process.kill()
     assert not any(_alive(int(pid)) for pid in pids.read_text().split())
+    process.close()
+
+
+# How a program gets out of its process group, or loses its environment.
+LEAVERS = {
+    "timeout": "timeout 500 sh ./sleeper",
+    "session": "setsid sh ./sleeper",
+    "job control": "bash -c 'set -m; sh ./sleeper & wait'",
+    "both": "timeout 500 setsid sh -c 'sh ./sleeper & wait'",
+    "no environment": "env -i sh ./sleeper",
+}
+
+
+@pytest.mark.parametrize("how", LEAVERS)
+def test_kill_ends_what_left_the_group(device: Device, tmp_path: Path, how: str) -> None:
+    (tmp_path / "sleeper").write_text("echo $$ > new; mv new pid; exec sleep 1000")
+    script = f"{LEAVERS[how]} & while [ ! -e pid ]; do sleep 0.01; done; echo started; wait"
+    process = device.open(Command(("sh", "-c", script), str(tmp_path)))
+    assert process.read(20) == (STDOUT, b"started\n")
+    process.kill()
+    assert not _alive(int((tmp_path / "pid").read_text()))
+    process.close()
+
+
+def test_kill_at_once(device: Device, tmp_path: Path) -> None:
+    """Also before the target has said that the program runs."""
+    process = device.open(Command(("sleep", "1000"), str(tmp_path)))
+    process.kill()
+    with contextlib.suppress(ConnectionLost):  # where the login shell was ended with it
+        assert process.read(20) is None
     process.close()
 
 
@@ -158,6 +194,18 @@ def test_a_tilde_is_the_home_there(device: Device, tmp_path: Path) -> None:
     home = device.shell('printf %s "$HOME"').stdout.decode()
     where = device.open(Command(("pwd",), "~")).communicate()[1].decode().strip()
     assert where == home
+
+
+def test_a_relative_directory_starts_at_the_home(device: Device, tmp_path: Path) -> None:
+    home = Path(device.shell('printf %s "$HOME"').stdout.decode())
+    there = home / f"relative-{tmp_path.name}"
+    try:
+        device.upload(there.name, [Upload("file", 1, 1, lambda: iter((b"x",)))], lambda _: None)
+        assert (there / "file").read_bytes() == b"x"
+        assert device.open(Command(("pwd",), there.name)).communicate() == (0, f"{there}\n".encode(), b"")
+        device.pull(f"{there.name}/file", tmp_path / "back")
+    finally:
+        shutil.rmtree(there, ignore_errors=True)
 
 
 def test_a_directory_that_is_not_there(device: Device, tmp_path: Path) -> None:
