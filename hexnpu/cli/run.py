@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from hexnpu.cli import nonempty
 from hexnpu.deploy.environment import FLAGS, EnvFlag
 
 if TYPE_CHECKING:
@@ -30,11 +31,17 @@ def _run(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="The tree whose package it is.", show_default="the llama.cpp checkout we are in, or hexnpu's own"
+            parser=nonempty.path,
+            help="The tree whose package it is.",
+            show_default="the llama.cpp checkout we are in, or hexnpu's own",
         ),
     ] = None,
-    install_dir: Annotated[Path | None, typer.Option(help="Package folder of a run on this machine.")] = None,
-    target_dir: Annotated[str | None, typer.Option(help="Where the package is on the target.")] = None,
+    install_dir: Annotated[
+        Path | None, typer.Option(parser=nonempty.path, help="Package folder of a run on this machine.")
+    ] = None,
+    target_dir: Annotated[
+        str | None, typer.Option(parser=nonempty.text, help="Where the package is on the target.")
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
     devices: Annotated[
         str | None,

@@ -108,14 +108,16 @@ def test_flags(tmp_path: Path) -> None:
     [
         ("build", ["source", "build-dir", "install-dir", "target-dir", "preset", "toolchain-url", "toolchain-version"]),
         ("push", ["source", "install-dir", "target-dir"]),
+        ("run", ["source", "install-dir", "target-dir"]),
         ("doctor", ["target-dir"]),
     ],
 )
 def test_empty_values(command: str, flags: list[str]) -> None:
     """A folder named by nothing would be the one we are in."""
+    program = ["--", "true"] if command == "run" else []
     for flag in flags:
-        assert f"--{flag}': it is empty" in refused(2, command, f"--{flag}", "")
-    assert "android[:serial]" in refused(2, command, "--target", "")
+        assert f"--{flag}': it is empty" in refused(2, command, f"--{flag}", "", *program)
+    assert "android[:serial]" in refused(2, command, "--target", "", *program)
 
 
 def test_run_where_nothing_was_pushed(transport: str | None, tmp_path: Path) -> None:
