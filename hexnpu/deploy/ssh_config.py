@@ -21,8 +21,10 @@ from hexnpu.deploy.errors import DeployError
 
 _OPTIONS = frozenset({
     "hostname", "user", "port", "identityfile", "identitiesonly", "proxyjump", "proxycommand", "controlpath",
-    "hostkeyalias",
+    "hostkeyalias", "userknownhostsfile", "globalknownhostsfile",
 })  # fmt: skip
+# Of these, the value is as many words as one likes.
+_FILE_LISTS = ("userknownhostsfile", "globalknownhostsfile")
 _MAX_DEPTH = 16
 _EXEC_S = 20
 _WORD = re.compile(r"""[ \t]*(?:(\#.*)|((?:[^\s"'\\]|\\.|\\$|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')+))""")
@@ -45,9 +47,16 @@ class SshHost:
     command: str | None = None
     # Where a master connection of OpenSSH would listen: its versions differ in what %C is the hash of.
     control_paths: tuple[str, ...] = ()
+    # Its name in known_hosts, in place of address and port.
+    key_alias: str | None = None
+    # The first of these takes new keys.
+    user_known_hosts: tuple[str, ...] = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
+    global_known_hosts: tuple[str, ...] = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
     @property
     def known_as(self) -> str:
+        if self.key_alias:
+            return self.key_alias
         return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
 
     def __str__(self) -> str:
@@ -102,9 +111,10 @@ def _file_lines(file: Path) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = re.fullmatch(r'\s*"?([A-Za-z0-9]+)"?(?:\s*=\s*|\s+)(.*?)\s*', line, re.DOTALL)
+        found = re.fullmatch(r'\s*"?([A-Za-z0-9]+)"?(?:\s*=\s*|\s+)([^\0]*?)\s*', line)
         if not found or not found[2]:
-            raise DeployError(f"{file} line {number}: not `Option value`: {line.strip()!r}")
+            # Without the line: an Include may have led to a file of secrets.
+            raise DeployError(f"{file} line {number}: not `Option value`")
         yield number, found[1].lower(), found[2]
 
 
@@ -125,15 +135,19 @@ def split(text: str) -> list[str]:
 def _included(by: Path, patterns: list[str]) -> Iterator[Path]:
     folder = Path("/etc/ssh") if by.is_relative_to("/etc/ssh") else Path("~/.ssh").expanduser()
     for pattern in patterns:
-        yield from map(Path, sorted(glob.glob(str(folder / Path(pattern).expanduser()))))  # noqa: PTH207 - absolute
+        yield from map(Path, sorted(glob.glob(str(folder / expand_user(pattern)))))  # noqa: PTH207 - absolute
 
 
 def matches(text: str, pattern: str) -> bool:
-    parts = (".*" if part == "*" else "." if part == "?" else re.escape(part) for part in re.split(r"([*?])", pattern))
+    if not re.search("[*?]", pattern):
+        return text == pattern
+    words = {"*": ".*", "?": "."}
+    # Several * in a row mean no more than one, and would take a regular expression long.
+    parts = (words.get(part) or re.escape(part) for part in re.split(r"([*?])", re.sub(r"\*+", "*", pattern)))
     return re.fullmatch("".join(parts), text, re.DOTALL) is not None
 
 
-def _any_matches(text: str, patterns: list[str]) -> bool:
+def any_matches(text: str, patterns: list[str]) -> bool:
     """One pattern does, and none with a ! before it."""
     if any(matches(text, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
         return False
@@ -160,7 +174,7 @@ class _Options:
         for number, keyword, rest in _file_lines(file):
             try:
                 if keyword == "host":
-                    applies = active and _any_matches(name, split(rest))
+                    applies = active and any_matches(name, split(rest))
                 elif keyword == "match":
                     applies = self._match(split(rest), active)
                 elif keyword == "include":
@@ -172,13 +186,14 @@ class _Options:
                 raise DeployError(f"{file} line {number}: {error}") from None
 
     def _take(self, keyword: str, rest: str) -> None:
-        if keyword == "proxycommand":
-            value = rest
-        else:
+        value = rest
+        if keyword in _FILE_LISTS:
+            _file_list(rest)
+        elif keyword != "proxycommand":
             words = split(rest)
             if len(words) != 1:
                 raise ValueError(f"{keyword} takes one value")
-            value = words[0]
+            value = words[0].lower() if keyword == "hostkeyalias" else words[0]
         if keyword == "identityfile":
             if value not in self.key_files:
                 self.key_files.append(value)
@@ -208,7 +223,7 @@ class _Options:
             elif criterion in ("host", "originalhost", "user", "localuser"):
                 value = words.pop(0)
                 patterns = (value.lower() if criterion.endswith("host") else value).split(",")
-                found = _any_matches(self._subject(criterion), patterns)
+                found = any_matches(self._subject(criterion), patterns)
             else:
                 words.pop(0)
                 unknown = criterion
@@ -230,8 +245,10 @@ class _Options:
         null = subprocess.DEVNULL
         try:
             return subprocess.run(line, stdin=null, stdout=null, stderr=null, timeout=_EXEC_S).returncode == 0
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ValueError(f"Match exec: {error}") from None
+        except OSError as error:
+            raise ValueError(f"Match exec: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"Match exec does not end within {_EXEC_S} s") from None
 
     def address(self) -> str:
         name = self.first.get("hostname")
@@ -258,6 +275,16 @@ class _Options:
         before_9_6 = {**tokens, "C": _hash(tokens, "lhpr")}
         return tuple(dict.fromkeys(expand_path(path, known, "ControlPath") for known in (tokens, before_9_6)))
 
+    def _known_hosts(self, tokens: dict[str, str]) -> dict[str, tuple[str, ...]]:
+        """Where they are set, the files of SshHost."""
+        found = {}
+        if "userknownhostsfile" in self.first:
+            names = _file_list(self.first["userknownhostsfile"])
+            found["user_known_hosts"] = tuple(expand_path(name, tokens, "UserKnownHostsFile") for name in names)
+        if "globalknownhostsfile" in self.first:
+            found["global_known_hosts"] = tuple(map(expand_user, _file_list(self.first["globalknownhostsfile"])))
+        return found
+
     def host(self) -> SshHost:
         port = self.first.get("port", "22")
         if not re.fullmatch("[0-9]{1,5}", port, re.ASCII) or not 1 <= int(port) <= 65535:
@@ -278,9 +305,23 @@ class _Options:
                 jump=None if jump.lower() == "none" else jump,
                 command=None if command.lower() == "none" else expand_tokens(command, tokens, "ProxyCommand"),
                 control_paths=self._control_paths(tokens),
+                key_alias=self.first.get("hostkeyalias"),
+                **self._known_hosts(tokens),
             )
         except ValueError as error:
             raise DeployError(f"~/.ssh/config, {self.alias}: {error}") from None
+
+
+def _file_list(text: str) -> list[str]:
+    """Raises ValueError."""
+    names = split(text)
+    if not all(names) or not names:
+        raise ValueError("a file name is empty")
+    if "none" in [name.lower() for name in names]:
+        if len(names) > 1:
+            raise ValueError("none is not the only file")
+        return []
+    return names
 
 
 def _hash(tokens: dict[str, str], letters: str) -> str:
@@ -307,4 +348,11 @@ def expand_path(text: str, tokens: dict[str, str], what: str) -> str:
             raise ValueError(f"{what} has {found[0]}, which is not set")
         return os.environ[found[1]]
 
-    return str(Path(re.sub(r"\$\{(\w+)\}|%.?", part, text, flags=re.DOTALL)).expanduser())
+    return expand_user(re.sub(r"\$\{(\w+)\}|%.?", part, text, flags=re.DOTALL))
+
+
+def expand_user(path: str) -> str:
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError:
+        raise ValueError(f"{path}: there is no such user") from None

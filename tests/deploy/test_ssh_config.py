@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import getpass
+import os
+import pwd
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,11 @@ def check(config: Path, alias: str, user: str | None = None, port: int | None = 
     assert found.jump == expected.get("proxyjump")
     control = expected.get("controlpath")
     assert control in found.control_paths if control else not found.control_paths
+    assert found.key_alias == expected.get("hostkeyalias")
+    # OpenSSH's ~ is not that of $HOME.
+    known = expected["userknownhostsfile"].replace(pwd.getpwuid(os.getuid()).pw_dir, "~")
+    assert (" ".join(found.user_known_hosts) or "none") == known
+    assert (" ".join(found.global_known_hosts) or "none") == expected["globalknownhostsfile"]
     return found
 
 
@@ -150,7 +158,11 @@ def test_paths(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("Host box\n Port 0\n", "no port"), ("Host box\n Port\n", "line 2"), ("Host box\n User a b\n", "one value"),
         ("IdentityFile %y\n", "%y"), ("ControlPath ${NO_SUCH}\n", "NO_SUCH"), ('Host "box\n', "quote"),
-        ("\0\x01\n", "line 1"), ("Match user\n", "value"),
+        ("\0\x01\n", "line 1"), ("Match user\n", "value"), ("User a\0b\n", "line 1"),
+        ("IdentityFile ~nobody.x/y\n", "no such"), ("Include ~nobody.x/y\n", "no such"),
+        ('UserKnownHostsFile ""\n', "empty"), ("GlobalKnownHostsFile # x\n", "empty"),
+        ("UserKnownHostsFile a NONE\n", "none"), ("UserKnownHostsFile %y\n", "%y"),
+        ('GlobalKnownHostsFile "a\n', "quote"), ("GlobalKnownHostsFile ~nobody.x\n", "no such"),
     ],
 )  # fmt: skip
 def test_broken(config: Path, text: str, match: str) -> None:
@@ -158,6 +170,41 @@ def test_broken(config: Path, text: str, match: str) -> None:
     with pytest.raises(DeployError, match=match) as error:
         ssh_host("box")
     assert "\n" not in str(error.value) and "config" in str(error.value)
+
+
+def test_no_word_of_a_secret_is_told(config: Path) -> None:
+    """An Include may lead to a file that is no configuration."""
+    write(config, "Include DIR/t*\n", token="glpat-hunter2hunter2\n")
+    with pytest.raises(DeployError, match="token line 1: not `Option value`") as error:
+        ssh_host("box")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read(config: Path) -> None:
+    # Root may read all files, but not this one.
+    config.symlink_to(config)
+    with pytest.raises(DeployError, match="config: Too many levels of symbolic links"):
+        ssh_host("box")
+
+
+@pytest.mark.parametrize("alias", ["none", "both", "global", "x"])
+def test_known_hosts(config: Path, monkeypatch: pytest.MonkeyPatch, alias: str) -> None:
+    monkeypatch.setenv("PLACE", str(config.parent))
+    write(
+        config,
+        "Host none\n UserKnownHostsFile NONE # no\n HostKeyAlias NONE\nHost both\n HostKeyAlias Lab\n"
+        ' UserKnownHostsFile "DIR/a b" ${PLACE}/%h-%k-%p%% # c\n'
+        'Host global\n GlobalKnownHostsFile /g/%h "/g h"\n'
+        "Host *\n HostName h.lan\n HostKeyAlias later\n UserKnownHostsFile /later\n GlobalKnownHostsFile /later\n",
+    )
+    check(config, alias)
+
+
+def test_known_as() -> None:
+    host = SshHost("x", "me", "box.lan", 22)
+    assert host.known_as == "box.lan"
+    assert replace(host, port=2222).known_as == "[box.lan]:2222"
+    assert replace(host, port=2222, key_alias="lab").known_as == "lab"
 
 
 def test_names(config: Path) -> None:
@@ -185,6 +232,8 @@ _option = st.one_of(
     st.sampled_from(["User u1", "User=u2", "Port 1", "port 2", "HostName h1", "HostName %h.lan", "HostName B"]),
     st.sampled_from(["ProxyJump j1", "ProxyCommand x %h", "IdentitiesOnly yes", "IdentitiesOnly no", "# User no"]),
     st.sampled_from(["ControlPath /c/%n.%h.%p.%r", "ControlPath none", "ControlPath /c/%C", "Compression yes"]),
+    st.sampled_from(["HostKeyAlias K", "HostKeyAlias k2", "UserKnownHostsFile /k/%h /k/2", "UserKnownHostsFile none"]),
+    st.sampled_from(["GlobalKnownHostsFile /g1 /g2", "GlobalKnownHostsFile none", "UserKnownHostsFile /k/%k"]),
 )
 _host = st.lists(_pattern, min_size=1, max_size=3).map(lambda words: f"Host {' '.join(words)}")
 _criterion = st.one_of(
