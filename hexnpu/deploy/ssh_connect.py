@@ -5,21 +5,21 @@ No password is ever asked for, and nothing secret is printed. Every stage has a 
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import importlib
 import logging
-import shlex
+import re
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hexnpu.deploy.errors import AuthFailed, DeployError, HostKeyRefused, HostNotFound, PortRefused
+from hexnpu.deploy.errors import AuthFailed, DeployError, HostNotFound, PortRefused
+from hexnpu.deploy.known_hosts import KnownHosts, known_hosts
 from hexnpu.deploy.ssh_config import SshHost, ssh_host
+from hexnpu.deploy.ssh_proxy import Proxy
 from hexnpu.deploy.targets import Target
 from hexnpu.errors import UsageError
 
@@ -89,13 +89,14 @@ def _split_jump(text: str) -> tuple[str, str | None, int | None]:
 
 
 def _socket(hop: SshHost, through: list[SSHClient]) -> Any:
-    """What carries the SSH connection: a TCP socket, a channel of the jump host, or a ProxyCommand's pipes."""
+    """What carries the SSH connection: a TCP socket, a channel of the jump host, or a ProxyCommand."""
     if through:
         return _channel(hop, through[0])
     if hop.command:
-        # By a shell, as OpenSSH does. Ctrl-C must leave it alone: the program there is ended through it.
-        script = f"trap '' INT; exec {hop.command}"
-        return _paramiko().ProxyCommand(f"sh -c {shlex.quote(script)}")
+        try:
+            return Proxy(hop.command)
+        except OSError as error:
+            raise PortRefused(f"{hop}: its ProxyCommand does not start: {error.strerror}") from None
     try:
         sock = socket.create_connection((hop.address, hop.port), _TCP_S)
     except socket.gaierror as error:
@@ -125,19 +126,29 @@ def _channel(hop: SshHost, jump: SSHClient) -> Any:
         raise PortRefused(f"{hop} cannot be reached from its jump host: {error}") from None
 
 
+@dataclass(frozen=True)
+class _HostKeyPolicy:
+    """What paramiko asks about a host key."""
+
+    known: KnownHosts
+    target: Target
+    accept: bool
+
+    def missing_host_key(self, client: SSHClient, hostname: str, key: Any) -> None:
+        self.known.check(key.get_name(), key.asbytes(), self.target, self.accept)
+
+
 def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
     paramiko = _paramiko()
     client = paramiko.SSHClient()
-    for file in (Path("/etc/ssh/ssh_known_hosts"), _known_hosts()):
-        with suppress(OSError):
-            client.load_system_host_keys(str(file))
-    client.set_missing_host_key_policy(_policy(hop, target, accept))
-    known_types = set(client._system_host_keys.lookup(hop.known_as) or ())
+    known = known_hosts(hop)
+    # paramiko knows no host key by itself, so it asks for every one.
+    client.set_missing_host_key_policy(_HostKeyPolicy(known, target, accept))
     try:
         client.connect(
             hop.address, hop.port, hop.user, sock=sock, key_filename=list(hop.keys), allow_agent=hop.agent,
             look_for_keys=not hop.keys, timeout=_TCP_S, banner_timeout=_BANNER_S, auth_timeout=_AUTH_S,
-            transport_factory=functools.partial(_transport, known_types),
+            transport_factory=functools.partial(_transport, known.key_types),
         )  # fmt: skip
     except BaseException as error:
         transport = client.get_transport()
@@ -145,7 +156,7 @@ def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
         close(client)
         sock.close()
         if isinstance(error, Exception) and not isinstance(error, DeployError):
-            raise _connection_error(hop, error, encrypted) from None
+            raise _connection_error(hop, error, encrypted, sock) from None
         raise
     transport = client.get_transport()
     assert transport
@@ -156,7 +167,7 @@ def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
 def close(client: SSHClient) -> None:
     transport = client.get_transport()
     with suppress(OSError, AttributeError):
-        # Wakes paramiko's thread, which else looks ten times a second; a ProxyCommand has no such call.
+        # Wakes paramiko's thread, which else looks ten times a second.
         transport.sock.shutdown(socket.SHUT_RDWR)
     client.close()
     if transport is not None:
@@ -178,10 +189,8 @@ def _key_type(algorithm: str) -> str:
     return "ssh-rsa" if algorithm.startswith("rsa-sha2") else algorithm
 
 
-def _connection_error(hop: SshHost, error: Exception, encrypted: bool) -> DeployError:
+def _connection_error(hop: SshHost, error: Exception, encrypted: bool, sock: Any) -> DeployError:
     paramiko = _paramiko()
-    if isinstance(error, paramiko.BadHostKeyException):
-        return _changed(hop, error.key, _fingerprint(error.expected_key))
     # After the key exchange only authentication is left; what is wrong with one key file comes as many exceptions.
     if encrypted and isinstance(error, paramiko.SSHException | ValueError):
         tried = ", ".join(hop.keys) or "~/.ssh/id_*"
@@ -189,48 +198,14 @@ def _connection_error(hop: SshHost, error: Exception, encrypted: bool) -> Deploy
             f"{hop} accepted no key (tried the agent and {tried}): add a public key to its authorized_keys; "
             "a key with a passphrase needs ssh-add first"
         )
-    if isinstance(error, TimeoutError) or "banner" in str(error):
-        return PortRefused(f"{hop} does not speak SSH in time: is this its SSH port? ({error})")
-    return PortRefused(f"{hop}: the SSH connection failed ({error or type(error).__name__}): look at the server's log")
-
-
-def _known_hosts() -> Path:
-    return Path("~/.ssh/known_hosts").expanduser()
-
-
-def _fingerprint(key: Any) -> str:
-    digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
-    return f"{key.get_name()} SHA256:{digest}"
-
-
-def _changed(hop: SshHost, key: Any, expected: str) -> HostKeyRefused:
-    return HostKeyRefused(
-        f"the host key of {hop.known_as} has changed: it is {_fingerprint(key)}, known_hosts has {expected}. "
-        f"If the host was reinstalled: ssh-keygen -R {shlex.quote(hop.known_as)}; otherwise someone is in between"
-    )
-
-
-def _policy(hop: SshHost, target: Target, accept: bool) -> Any:
-    """What happens to a host key that known_hosts has no entry for."""
-    paramiko = _paramiko()
-
-    class Policy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc, name-defined, unused-ignore]
-        def missing_host_key(self, client: SSHClient, hostname: str, key: Any) -> None:
-            if not accept:
-                raise HostKeyRefused(
-                    f"the host key of {hop.known_as} is unknown: {_fingerprint(key)}. To accept it: "
-                    f"hexnpu run --target {target} --accept-new-host-key -- true"
-                )
-            _remember(hop.known_as, key)
-
-    return Policy()
-
-
-def _remember(known_as: str, key: Any) -> None:
-    file = _known_hosts()
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    before = file.read_bytes() if file.exists() else b""
-    with file.open("ab") as out:
-        # The last line may lack its end.
-        out.write(b"\n" if before and not before.endswith(b"\n") else b"")
-        out.write(f"{known_as} {key.get_name()} {key.get_base64()}\n".encode())
+    said = ""
+    if isinstance(sock, Proxy):
+        line = sock.last_line
+        said = f"; the ProxyCommand says: {line}" if line else ""
+        if sock.code is not None and not encrypted:
+            how = f"exit code {sock.code}" if sock.code >= 0 else f"signal {-sock.code}"
+            return PortRefused(f"{hop}: its ProxyCommand ended with {how}, before an SSH server answered{said}")
+    if isinstance(error, TimeoutError) or re.search("banner|protocol version", str(error)):
+        return PortRefused(f"{hop} does not speak SSH, or not in time: is this its SSH port? ({error}){said}")
+    why = error or type(error).__name__
+    return PortRefused(f"{hop}: the SSH connection failed ({why}): look at the server's log{said}")
