@@ -12,14 +12,14 @@ import re
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command, Result, Upload
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
-from hexnpu.deploy.process import STDOUT, Process, in_thread
+from hexnpu.deploy.process import STDOUT, Process, fulfil_in_thread
 from hexnpu.deploy.quoting import decode, encode, join
 from hexnpu.deploy.targets import Target
 
@@ -116,7 +116,8 @@ def end(device: PosixDevice, group: int, mark: str) -> None:
     """Ends a process group (negative) or process, and whatever has the variable `mark`. Raises DeployError."""
     command = Command(("sh", "-c", _KILL, "sh", str(group), mark), has_input=False, title="the end of a program")
     # In a thread, as opening takes long over a connection that hangs.
-    opening = in_thread(lambda: device.open(command))
+    opening: Future[Process] = Future()
+    fulfil_in_thread(opening, lambda: device.open(command))
     wait([opening], ANSWER_S)
     if not opening.done():
         raise _no_answer(device)

@@ -113,15 +113,15 @@ def start_thread(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def in_thread(work: Callable[[], T]) -> Future[T]:
-    """Work that no signal interrupts, as they come to the main thread, and that one need not wait for."""
-    future: Future[T] = Future()
+def fulfil_in_thread(future: Future[T], work: Callable[[], T]) -> None:
+    """Work that no signal interrupts, as they come to the main thread, and that one need not wait for. It is left out
+    where the future is cancelled first."""
 
     def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
 
     start_thread(run)
-    return future

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from hexnpu.deploy.device import Command, Device
 from hexnpu.deploy.errors import DeployError, TimedOut
 from hexnpu.deploy.posix import ANSWER_S, what
-from hexnpu.deploy.process import STDOUT, Process, in_thread, start_thread
+from hexnpu.deploy.process import STDOUT, Process, fulfil_in_thread, start_thread
 from hexnpu.deploy.signals import ended_by_signals, ignored_signals
 
 # How long to wait for output before the clock is looked at (and, on Windows, Ctrl-C is).
@@ -51,23 +51,24 @@ def run(
     descendants first. Raises TimedOut, NotEnded, ConnectionLost and OSError of the streams.
     """
     with ended_by_signals():
-        opening: Future[Process] | None = None
+        opening: Future[Process] = Future()
         try:
             # No signal comes between the program's start and our knowing of it.
-            opening = in_thread(lambda: device.open(command))
+            fulfil_in_thread(opening, lambda: device.open(command))
             process = opening.result()
             start_thread(lambda: _feed(process, stdin))
             _follow(process, stdout, stderr, log, timeout_s, device.name)
             process.close()
             return process.exit_code()
         except BaseException as reason:
-            if opening is not None:
-                with ignored_signals():
-                    _end(opening, command, device.name, reason)
+            with ignored_signals():
+                _end(opening, command, device.name, reason)
             raise
 
 
 def _end(opening: Future[Process], command: Command, name: str, reason: BaseException) -> None:
+    if opening.cancel():
+        return
     try:
         wait([opening], ANSWER_S)
         if not opening.done():

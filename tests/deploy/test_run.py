@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hexnpu.deploy import posix
+from hexnpu.deploy import run as run_module
+from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.local import LocalDevice
+from hexnpu.deploy.process import Process
+from hexnpu.deploy.run import NotEnded, has_input, run
+from hexnpu.deploy.targets import parse_target
 from tests.deploy.conftest import Adb
-from tests.deploy.sshd import Sshd
+from tests.deploy.sshd import Sshd, children, descendants_named, free_port
 
 REPO = Path(__file__).parents[2]
 # With the caller's own home: `hexnpu profile` keeps its compiled scanner there.
@@ -29,17 +39,20 @@ class Runs:
         self._folder = folder
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, script: str, *flags: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    def start(
+        self, script: str, *flags: str, stdin: int = subprocess.DEVNULL, **options: Any
+    ) -> subprocess.Popen[bytes]:
         command = [
             *HEXNPU, "run", *self._where, "--target-dir", str(self._folder), *flags,
             "--", "sh", "-c", script,
         ]  # fmt: skip
-        process = subprocess.Popen(command, cwd=REPO, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        process = subprocess.Popen(command, cwd=REPO, stdin=stdin, **options)
         self._started.append(process)
         return process
 
-    def finish(self, script: str, *flags: str) -> tuple[int, bytes, bytes]:
-        process = self.start(script, *flags)
+    def finish(self, script: str, *flags: str, **options: Any) -> tuple[int, bytes, bytes]:
+        process = self.start(script, *flags, **options)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
@@ -201,3 +214,182 @@ def test_device_unplugged_while_it_runs(adb: Adb, tmp_path: Path) -> None:
     for pid in pids:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def here(tmp_path: Path, home: Path) -> Iterator[Runs]:
+    """Runs on this machine, for what is the same on all."""
+    (tmp_path / "to").mkdir()
+    started = Runs(None, tmp_path / "to")
+    yield started
+    started.end()
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "0", "-1"])
+def test_a_time_out_that_is_none(here: Runs, seconds: str) -> None:
+    code, out, err = here.finish("echo ran", f"--timeout={seconds}")
+    assert (code, out) == (2, b"")
+    assert err.count(b"\n") == 1 and b"--timeout" in err
+
+
+def test_a_time_out_at_once(runs: Runs, tmp_path: Path) -> None:
+    code, _, err = runs.finish("echo $$ > pid; exec sleep 1000", "--timeout", "0.001")
+    assert code == 124 and err.count(b"\n") == 1
+    pid = tmp_path / "to/pid"
+    assert not (pid.exists() and pid.read_text() and alive(int(pid.read_text())))
+
+
+def test_the_end_of_no_input(runs: Runs, tmp_path: Path) -> None:
+    """Also where a device cannot tell a program of an end."""
+    assert runs.finish("cat; echo over") == (0, b"over\n", b"")
+    empty = tmp_path / "empty"
+    empty.touch()
+    with empty.open() as stdin:
+        assert runs.finish("cat; echo over", stdin=stdin.fileno()) == (0, b"over\n", b"")
+    assert runs.finish("cat; echo over", preexec_fn=lambda: os.close(0)) == (0, b"over\n", b"")
+
+
+def test_what_is_input(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    with Path(os.devnull).open("rb") as null, file.open("rb", buffering=0) as stream:
+        assert (has_input(null), has_input(stream)) == (False, True)  # type: ignore[arg-type]
+        stream.read()
+        assert not has_input(stream)  # type: ignore[arg-type]
+    assert not has_input(null)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        os.close(writing)
+        assert has_input(pipe)
+
+
+def test_a_second_ctrl_c_while_the_first_one_ends_it(here: Runs, tmp_path: Path) -> None:
+    process = here.start("trap 'echo > asked' TERM; echo $$ > pid; echo started; while :; do sleep 0.01; done")
+    assert process.stdout and process.stdout.readline() == b"started\n"
+    process.send_signal(signal.SIGINT)
+    while not (tmp_path / "to/asked").exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
+    assert not alive(int((tmp_path / "to/pid").read_text()))
+
+
+def test_ctrl_c_between_the_start_and_our_knowing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with (tmp_path / "out").open("wb") as out, pytest.raises(KeyboardInterrupt):
+        run(LocalDevice(), Command(("sleep", "1000"), str(tmp_path)), stdout=out, stderr=out)
+    assert started[0].poll() is not None
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["running", "starting"])
+@pytest.mark.parametrize("transport", ["ssh", "ssh-master", "adb", "adb-without-shell-v2"], indirect=True)
+def test_a_connection_that_hangs(
+    transport: str, known: bool, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody has seen end is not said to have ended."""
+    for module in (posix, run_module):
+        monkeypatch.setattr(module, "ANSWER_S", 0.5)
+    program = Command(("sh", "-c", "echo started; while [ ! -e over ]; do sleep 0.05; done"), str(tmp_path))
+    with open_device(parse_target(transport)) as device, (tmp_path / "out").open("wb") as out:
+        opened, stopped = device.open, []
+
+        def open_and_stop(command: Command) -> Process:
+            process = opened(command)
+            if known:
+                assert process.read(20)
+            stopped.extend(_server_pids(request, transport))
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            device.open = opened  # type: ignore[method-assign]
+            return process
+
+        monkeypatch.setattr(device, "open", open_and_stop)
+        try:
+            with pytest.raises(NotEnded, match=r"could not be ended on .*does not answer") as error:
+                run(device, program, stdout=out, stderr=out, timeout_s=0.001)
+        finally:
+            (tmp_path / "over").touch()
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+    assert error.value.exit_code == 124 and "\n" not in str(error.value)
+
+
+def _server_pids(request: pytest.FixtureRequest, transport: str) -> list[int]:
+    if transport.startswith("android"):
+        return [device.pid for device in request.getfixturevalue("adb").devices.values()]
+    server = request.getfixturevalue("sshd").process
+    return [pid for child in children(server.pid) for pid in (child, *descendants_named(child, "sshd"))]
+
+
+def _limited_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))
+
+
+@pytest.mark.parametrize(
+    ("to", "limit", "said"),
+    [
+        ("/dev/full", None, b"No space left"),
+        ("{folder}/small", _limited_files, b"File too large"),
+    ],
+)
+@pytest.mark.parametrize("flag", ["--log", "> "])
+def test_an_output_that_cannot_be_written(
+    here: Runs, tmp_path: Path, to: str, limit: Callable[[], None] | None, said: bytes, flag: str
+) -> None:
+    file = to.format(folder=tmp_path)
+    options: dict[str, Any] = {"preexec_fn": limit}
+    with open(file, "ab") as stdout:  # noqa: PTH123
+        if flag == "> ":
+            options["stdout"] = stdout
+        code, _, err = here.finish(
+            "echo lines; exec sleep 1000", *(["--log", file] if flag == "--log" else []), **options
+        )
+    assert code == 1 and err.count(b"\n") == 1 and said in err
+    assert (file.encode() if flag == "--log" else b"the output") in err
+
+
+def test_a_log_is_kept_where_there_is_no_connection(here: Runs, tmp_path: Path, home: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of an earlier run, and longer than the next one")
+    runs = Runs(f"linux:127.0.0.1:{free_port()}", tmp_path)
+    assert runs.finish("echo new", "--log", str(log))[0] == 15
+    assert log.read_text().startswith("of an earlier run")
+    assert here.finish("echo new", "--log", str(log))[0] == 0
+    assert log.read_text() == "new\n"
+
+
+def test_a_pipe_that_does_not_block(here: Runs) -> None:
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETFL, os.O_NONBLOCK)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = here.start("head -c 3000000 /dev/zero", stdout=writing, env=environment)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        assert len(pipe.read()) == 3_000_000
+    assert process.wait(30) == 0
+
+
+def test_ctrl_c_while_modules_are_loaded(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*HEXNPU, "run", "--", "true"], cwd=REPO, env=environment, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_relative_package_folder(tmp_path: Path, home: Path) -> None:
+    """It starts here, and a relative --target-dir at the home."""
+    for folder in (tmp_path / "pkg-x/bin", home / "pkg-x/bin"):
+        folder.mkdir(parents=True)
+    for flag, expected in (("--install-dir", tmp_path / "pkg-x"), ("--target-dir", home / "pkg-x")):
+        command = [*HEXNPU, "run", flag, "pkg-x", "--", "pwd"]
+        assert subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE).stdout == f"{expected}\n".encode()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu.deploy.device import Command, open_device
-from hexnpu.deploy.errors import AuthFailed, DeployError, HostKeyRefused, HostNotFound, PortRefused
+from hexnpu.deploy.device import Command, Upload, open_device
+from hexnpu.deploy.errors import AuthFailed, ConnectionLost, DeployError, HostKeyRefused, HostNotFound, PortRefused
 from hexnpu.deploy.targets import parse_target
 from tests.conftest import require_tool
-from tests.deploy.sshd import Sshd, free_port, make_key
+from tests.deploy.sshd import Sshd, children, free_port, make_key
 
 
 def connects(target: str, accept: bool = False) -> bool:
@@ -230,3 +230,29 @@ def test_a_login_that_prints_and_a_shell_that_is_none(
     with open_device(parse_target(sshd.target)) as device, pytest.raises(DeployError, match="account is closed"):
         device.open(Command(("true",))).exit_code()
     assert os.environ["HOME"] == str(home)
+
+
+@pytest.mark.parametrize(("what", "named"), [("push", "the push to ~/x"), ("script", "a script of ours for this")])
+def test_a_connection_that_is_lost_while_a_script_of_ours_runs(sshd: Sshd, what: str, named: str) -> None:
+    """Messages do not show the script."""
+
+    def chunks() -> Iterator[bytes]:
+        yield b"x"
+        sshd.kill_connections()
+        yield bytes(9)
+
+    with open_device(parse_target(sshd.target)) as device, pytest.raises(ConnectionLost) as error:
+        if what == "push":
+            device.upload("~/x", [Upload("file", 10, 0, chunks)], lambda _: None)
+        else:
+            assert sshd.process
+            servers = " ".join(map(str, children(sshd.process.pid)))
+            device.checked_shell("this", f"echo one\nkill -KILL {servers}\nsleep 9")
+    assert f"was lost while it ran {named}: check" in str(error.value)
+
+
+def test_a_command_line_that_is_too_long(sshd: Sshd) -> None:
+    with open_device(parse_target(sshd.target)) as device:
+        with pytest.raises(DeployError, match=r"command line has 18\d{4} bytes") as error:
+            device.open(Command(("echo", *["x" * 999] * 180))).exit_code()
+        assert "x" * 9 not in str(error.value)
