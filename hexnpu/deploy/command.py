@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,17 +45,27 @@ def run_echoed(
     print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
     # At a terminal Ctrl-C reaches all of its group. Elsewhere the command and its children are a group that we end.
     grouped = os.name == "posix" and not at_terminal()
+    starting, given_up = threading.Lock(), False
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        with starting:
+            if not given_up:
+                variables = {**(environment or {}), **os.environ}
+                started.append(subprocess.Popen(command, cwd=folder, env=variables, start_new_session=grouped))
+
+    # Signals interrupt the main thread only: none comes between a start in another one and its being noted.
     with ended_by_signals(), ThreadPoolExecutor(1) as starter:
-        # Signals interrupt the main thread only: none comes between a start and our knowing of it.
-        started = starter.submit(
-            subprocess.Popen, command, cwd=folder, env={**(environment or {}), **os.environ}, start_new_session=grouped
-        )
         try:
-            code = started.result().wait()
+            starter.submit(start).result()
+            code = started[0].wait()
         except OSError as error:
             raise CommandFailed(f"cannot run {command[0]}: {error.strerror}", 127) from None
         except BaseException:
-            _end(started.result(), grouped)
+            with starting:
+                given_up = True
+            for process in started:
+                _end(process, grouped)
             raise
     if code:
         code = 128 - code if code < 0 else code

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from hexnpu.deploy import container
 from hexnpu.deploy.build import build_target, resolve
+from hexnpu.deploy.command import run_echoed
 from hexnpu.native import kernels_dir
 from tests.deploy.sshd import Sshd
 
@@ -169,6 +172,24 @@ def test_what_ends_us_ends_the_command_and_its_children(
     process.send_signal(number)
     assert process.communicate(timeout=60)[0] == b""
     assert process.returncode == code
+
+
+def test_a_signal_while_the_command_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when the command runs already, but the thread that starts it has not been heard of."""
+    pid = tmp_path / "pid"
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *words: object, **options: object) -> NoReturn:  # type: ignore[override]
+            super().submit(*words, **options)  # type: ignore[arg-type]
+            while not pid.exists():
+                pass
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("hexnpu.deploy.command.ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_echoed(["sh", "-c", "echo $$ > new; mv new pid; exec sleep 1000"], tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_missing_image_is_pulled(machine: Machine) -> None:
