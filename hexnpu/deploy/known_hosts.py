@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexnpu.deploy.errors import HostKeyRefused
+from hexnpu.deploy.quoting import decode, encode
 from hexnpu.deploy.ssh_config import SshHost, any_matches
 from hexnpu.deploy.targets import Target
 
@@ -101,7 +102,7 @@ def known_hosts(host: SshHost) -> KnownHosts:
     for name in (*host.user_known_hosts, *host.global_known_hosts):
         file = Path(name).expanduser()
         try:
-            texts[file] = file.read_bytes().decode("utf-8", "surrogateescape")
+            texts[file] = decode(file.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -130,7 +131,7 @@ def _is_about(name: str, hosts: str) -> bool:
         return any_matches(name, hosts.lower().split(","))
     _, version, salt, digest = (*hosts.split("|", 3), "", "")[:4]
     try:
-        expected = hmac.digest(base64.b64decode(salt), name.encode("utf-8", "surrogateescape"), "sha1")
+        expected = hmac.digest(base64.b64decode(salt), encode(name), "sha1")
     except ValueError:
         return False
     return version == "1" and base64.b64encode(expected).decode() == digest
@@ -149,7 +150,7 @@ def _key(kind: str, text: str) -> bytes | None:
         return key if paramiko.PKey.from_type_string(kind, key).asbytes() == key else None
     except paramiko.pkey.UnknownKeyType:
         # Of a kind that only OpenSSH can check: a host that has one may not show just any other.
-        name = kind.encode("utf-8", "surrogateescape")
+        name = encode(kind)
         return key if key.startswith(len(name).to_bytes(4, "big") + name) else None
     except Exception:  # Each kind of key is refused in its own way.
         return None
@@ -170,7 +171,7 @@ def _remember(host: SshHost, kind: str, key: bytes) -> None:
         before = file.read_bytes() if file.exists() else b""
         with file.open("ab") as out:
             # The last line may lack its end.
-            out.write((b"\n" if before and not before.endswith(b"\n") else b"") + line.encode())
+            out.write((b"\n" if before and not before.endswith(b"\n") else b"") + encode(line))
     except OSError as error:
         raise HostKeyRefused(
             f"the host key of {host.known_as} cannot be kept in {file} ({error.strerror}): make it a file that you may "

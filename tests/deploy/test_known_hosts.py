@@ -177,10 +177,29 @@ def test_a_jump_host_is_held_to_the_same(box: Box) -> None:
         assert (refused in ours) if refused else not ours
 
 
-def test_a_certificate_authority_is_named(box: Box) -> None:
-    """Where it could have decided."""
-    known = box.known("@cert-authority *.lan OTHER\n@cert-authority * OTHER\n")
-    assert f"({known} line 2 is for host certificates, which hexnpu does not support)" in box.ours()
+@pytest.fixture
+def certified(box: Box, tmp_path: Path) -> Iterator[Box]:
+    """A server with a host certificate. CA is who signed it."""
+    server = Sshd(tmp_path / "certified", box.sshd.program)
+    server.folder.mkdir()
+    key, ca = server.folder / "host_key", server.folder / "ca"
+    keys = {"KEY": " ".join(make_key(key).split()[:2]), "CA": " ".join(make_key(ca).split()[:2]), "OTHER": ED25519}
+    subprocess.run(["ssh-keygen", "-q", "-s", ca, "-I", "x", "-h", key.with_suffix(".pub")], check=True)
+    (server.folder / "authorized_keys").write_text((box.sshd.folder / "authorized_keys").read_text())
+    server.start(f"HostCertificate {key}-cert.pub\n")
+    certified = Box(server, box.home, keys)
+    certified.configure()
+    yield certified
+    server.stop()
+
+
+def test_a_certificate(certified: Box) -> None:
+    """The one thing that ssh takes and we do not, and say so. A plain key that is known does for both."""
+    known = certified.known("@cert-authority *.lan OTHER\n@cert-authority * CA\n")
+    assert f"({known} line 2 is for host certificates, which hexnpu does not support)" in certified.ours()
+    assert certified.theirs()
+    certified.known("@cert-authority * CA\nHOST KEY\n")
+    assert not certified.ours() and certified.theirs()
 
 
 @pytest.mark.parametrize("text", ["", "# kept", "@cert-authority * OTHER\n", "ADDR OTHER\n", "HOST SHORT\n"])

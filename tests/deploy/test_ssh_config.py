@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
-import pwd
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +45,7 @@ def check(config: Path, alias: str, user: str | None = None, port: int | None = 
     assert control in found.control_paths if control else not found.control_paths
     assert found.key_alias == expected.get("hostkeyalias")
     # OpenSSH's ~ is not that of $HOME.
-    known = expected["userknownhostsfile"].replace(pwd.getpwuid(os.getuid()).pw_dir, "~")
+    known = expected["userknownhostsfile"].replace(str(Path(f"~{getpass.getuser()}").expanduser()), "~")
     assert (" ".join(found.user_known_hosts) or "none") == known
     assert (" ".join(found.global_known_hosts) or "none") == expected["globalknownhostsfile"]
     return found
