@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.quoting import encode
 
 STATE_DIR = ".hexnpu"
+# What hexnpu.deploy.push says of them.
+MANIFEST, UNFINISHED = f"{STATE_DIR}/manifest.json", f"{STATE_DIR}/next.json"
+INCOMING, REST = f"{STATE_DIR}/incoming", f"{STATE_DIR}/rest"
+COMMIT, LOCK = f"{STATE_DIR}/commit.sh", f"{STATE_DIR}/lock"
 CHUNK = 256 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
@@ -96,7 +101,7 @@ def read_package(root: Path) -> Package:
         visit(root, "")
     except OSError as error:
         raise DeployError(f"{error.filename}: {error.strerror}; the package cannot be read") from None
-    if STATE_DIR in folders:
+    if STATE_DIR in folders or any(file.path == STATE_DIR for file in files):
         raise DeployError(f"{root / STATE_DIR} has the name of push's own folder on the target: remove it")
     return Package(tuple(files), tuple(folders))
 
@@ -120,27 +125,55 @@ def executable_mode(source: Path) -> int:
 
 @dataclass
 class Manifest:
-    """`files`: path -> sha256, size, mode, mtime; of a symlink: link (its target)."""
+    """`files`: path -> sha256, size, mode, mtime; of a symlink: link (its target). `folders`: paths."""
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
         """One line of ASCII."""
-        return json.dumps({"version": 1, "files": self.files}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        content = {"version": 1, "files": self.files, "folders": self.folders}
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """An unreadable one is as none: everything is compared anew."""
+        """An unreadable one is as none: everything is compared anew. Who wrote it is not known, so that nothing in it
+        leads out of the target directory, and nothing is of another type."""
         try:
             content = json.loads(data)
-            files = content["files"] if content["version"] == 1 else {}
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, RecursionError):
             return cls()
-        valid = isinstance(files, dict) and all(isinstance(entry, dict) for entry in files.values())
-        return cls(files) if valid else cls()
+        if not isinstance(content, dict) or content.get("version") != 1:
+            return cls()
+        files, folders = content.get("files"), content.get("folders")
+        if not isinstance(files, dict):
+            return cls()
+        return cls(
+            {path: _sane_entry(entry) for path, entry in files.items() if _is_inside(path)},
+            tuple(path for path in folders if _is_inside(path)) if isinstance(folders, list) else (),
+        )
 
     @staticmethod
     def entry(file: PackageFile, sha256: str | None, mtime: int) -> dict[str, Any]:
         if file.link is not None:
             return {"link": file.link}
         return {"sha256": sha256, "size": file.size, "mode": file.mode, "mtime": mtime}
+
+
+def _is_inside(path: Any) -> bool:
+    """Whether it can be the path of a pushed file: relative, without detours, and not push's own."""
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    try:
+        encode(path)
+    except UnicodeEncodeError:
+        return False
+    parts = path.split("/")
+    return not {"", ".", ".."} & set(parts) and parts[0] != STATE_DIR
+
+
+def _sane_entry(entry: Any) -> dict[str, Any]:
+    """What it knows of a file; no type stands for another."""
+    types = {"sha256": str, "link": str, "size": int, "mode": int, "mtime": int}
+    known = entry.items() if isinstance(entry, dict) else ()
+    return {name: value for name, value in known if type(value) is types.get(name)}

@@ -20,6 +20,7 @@ from hexnpu.deploy.quoting import decode
 # GNU tar reads 10 KiB at a time unless told otherwise; others take what comes.
 _RECEIVE = f"""
 d=$1; {EXPAND}
+command -v tar >/dev/null || {{ echo "tar: not found" >&2; exit 1; }}
 case $(tar --version 2>/dev/null) in *GNU*) b='-b 128';; *) b=;; esac
 mkdir -p "$d" && cd "$d" && tar $b -xof - || exit 1
 [ $# = 1 ] || exec sh "./$2"

@@ -9,41 +9,46 @@ from dataclasses import dataclass, field
 
 from hexnpu.deploy.device import Device
 from hexnpu.deploy.errors import NoSpace, TargetReadOnly
-from hexnpu.deploy.manifest import STATE_DIR, Manifest
+from hexnpu.deploy.manifest import LOCK, MANIFEST, STATE_DIR, UNFINISHED, Manifest
 from hexnpu.deploy.posix import EXPAND
 from hexnpu.deploy.quoting import batches, decode
 
+_LIST = "-exec stat -c '%f %s %Y %n//' {} + 2>/dev/null"
 # A record of `stat` ends by // and a newline, and no path from `find` has // in it: file names may have newlines.
 _SCRIPT = f"""
 d=$1; shift; {EXPAND}
+for p in find stat sha256sum; do
+    command -v $p >/dev/null || {{ echo "no $p there, which push needs: install coreutils or busybox" >&2; exit 1; }}
+done
 if [ -d "$d" ]; then
     cd "$d" || exit 1
-    echo present
+    there=present
 else
     if [ -e "$d" ]; then echo "$d is not a folder" >&2; exit 1; fi
     while [ ! -d "$d" ]; do
         case $d in */*) d=${{d%/*}}; d=${{d:-/}};; *) d=.;; esac
     done
     cd "$d" || exit 1
-    echo absent
+    there=absent
 fi
+echo $there
 if [ -w . ]; then echo writable; else echo "read-only $d"; fi
 df -Pk . 2>/dev/null
+# Else this is a folder above it, whose contents are none of ours.
+[ $there = present ] || exit 0
 printf '\\n///\\n'
-cat {STATE_DIR}/manifest.json 2>/dev/null
+find "$@" ./{STATE_DIR} {_LIST}
+# Last, as anything may be in them.
 printf '\\n///\\n'
-cat {STATE_DIR}/next.json 2>/dev/null
+cat {MANIFEST} 2>/dev/null
 printf '\\n///\\n'
-find -H "$@" ./{STATE_DIR} -exec stat -c '%f %s %Y %n//' {{}} + 2>/dev/null
-printf '\\n///\\n'
-if [ -d {STATE_DIR}/incoming ]; then
-    find {STATE_DIR}/incoming -type f -exec sha256sum {{}} + 2>/dev/null
-fi
+cat {UNFINISHED} 2>/dev/null
 exit 0
 """
+_MORE = f'd=$1; shift; {EXPAND}; cd "$d" && find "$@" {_LIST}; exit 0'
 
 _RECORD = re.compile(rb"([0-9a-f]+) (\d+) (-?\d+) (.*)", re.DOTALL)
-_SUM = re.compile(rb"([0-9a-f]{64}) [ *](.*)")
+_SUM = re.compile(rb"([0-9a-f]{64}) [ *]\./(.*)")
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,17 @@ class RemoteFile:
         return stat.S_ISLNK(self.mode)
 
     @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+    @property
     def is_file(self) -> bool:
         return stat.S_ISREG(self.mode)
 
 
 @dataclass(frozen=True)
 class Survey:
-    """`files`: by path in the target directory. `sums`: sha256 of what an interrupted push left in `incoming`."""
+    """`files`: by path in the target directory."""
 
     present: bool
     unwritable: str | None
@@ -72,7 +81,11 @@ class Survey:
     # Of a push that was interrupted among its last renames; only the paths count.
     unfinished: Manifest
     files: dict[str, RemoteFile] = field(default_factory=dict)
-    sums: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def leftovers(self) -> bool:
+        """Whether a push was interrupted here."""
+        return any(path.startswith(f"{STATE_DIR}/") and path not in (LOCK, MANIFEST) for path in self.files)
 
     def require(self, name: str, n_bytes: int) -> None:
         """Raises the error of a target that `n_bytes` cannot be written to."""
@@ -93,9 +106,14 @@ def _mib(n_bytes: int) -> str:
 
 def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
     """`names`: what to look for in `directory`; folders with all that is in them."""
-    output = device.checked_shell(directory, _SCRIPT, directory, *(f"./{name}" for name in names), timeout_s=300)
-    head, manifest, unfinished, listing, sums = output.split(b"\n///\n", 4)
+    first, *others = [*batches(f"./{name}" for name in names)] or [[]]
+    output = device.checked_shell(directory, _SCRIPT, directory, *first, timeout_s=300)
+    head, *parts = output.split(b"\n///\n", 3)
     present, writable, free = head.split(b"\n", 2)
+    listing, manifest, unfinished = parts or (b"",) * 3
+    if present == b"present":
+        for more in others:
+            listing += device.checked_shell(directory, _MORE, directory, *more, timeout_s=300)
     return Survey(
         present=present == b"present",
         unwritable=decode(writable.partition(b" ")[2]) if writable.startswith(b"read-only") else None,
@@ -103,7 +121,6 @@ def survey(device: Device, directory: str, names: Iterable[str]) -> Survey:
         manifest=Manifest.from_bytes(manifest),
         unfinished=Manifest.from_bytes(unfinished),
         files=dict(_records(listing)),
-        sums=_sums(sums, f"{STATE_DIR}/incoming/"),
     )
 
 
@@ -120,16 +137,12 @@ def _records(listing: bytes) -> Iterable[tuple[str, RemoteFile]]:
             yield path.removeprefix("./"), RemoteFile(mode, size, mtime)
 
 
-def _sums(output: bytes, prefix: str) -> dict[str, str]:
-    """Lines of `sha256sum`. Names that it prints escaped are left out, as if they had no sum."""
-    found = (_SUM.fullmatch(line) for line in output.split(b"\n"))
-    return {decode(line[2]).removeprefix(prefix): line[1].decode() for line in found if line}
-
-
-def remote_sums(device: Device, directory: str, paths: list[str]) -> dict[str, str]:
-    """sha256 of files of the target, for those that it can tell."""
+def remote_sums(device: Device, directory: str, paths: Iterable[str]) -> dict[str, str]:
+    """sha256 of files of the target, but for names that `sha256sum` prints escaped."""
     sums: dict[str, str] = {}
     script = f'd=$1; shift; {EXPAND}; cd "$d" && sha256sum "$@" 2>/dev/null; exit 0'
-    for names in batches([f"./{path}" for path in paths]):
-        sums |= _sums(device.shell(script, directory, *names, timeout_s=600).stdout, "./")
+    for names in batches(f"./{path}" for path in paths):
+        for line in device.shell(script, directory, *names, timeout_s=600).stdout.split(b"\n"):
+            if found := _SUM.fullmatch(line):
+                sums[decode(found[2])] = found[1].decode()
     return sums

@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.errors import DeployError
-from hexnpu.deploy.manifest import STATE_DIR, Manifest, Package, PackageFile
-from hexnpu.deploy.push import INCOMING, Report, Watcher
+from hexnpu.deploy.manifest import INCOMING, STATE_DIR, Manifest, Package, PackageFile
+from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.source import Source
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.windows import folder_path, sftp_path
@@ -59,7 +59,7 @@ def push_windows(device: WindowsDevice, source: Source, directory: str, dry_run:
 def _check_names(package: Package) -> None:
     seen: dict[str, str] = {}
     for path in (*package.folders, *(file.path for file in package.files)):
-        if any(_BAD_NAME.search(part) for part in path.split("/")):
+        if not _is_name(path):
             raise DeployError(f"{path!r} is no name that Windows takes: rename it in the package")
         if other := seen.get(path.casefold()):
             raise DeployError(f"{other!r} and {path!r} are one name to Windows: rename one in the package")
@@ -71,13 +71,19 @@ def _check_names(package: Package) -> None:
             )
 
 
+def _is_name(path: str) -> bool:
+    return not any(_BAD_NAME.search(part) for part in path.split("/"))
+
+
 def _read_manifest(device: WindowsDevice, base: str) -> Manifest:
     path = f"{base}/{STATE_DIR}/manifest.json"
     if device.stat(path) is None:
         return Manifest()
     with device.sftp_errors(path), device.sftp.open(sftp_path(path), "rb") as file:
         file.prefetch()
-        return Manifest.from_bytes(file.read())
+        read = Manifest.from_bytes(file.read())
+    # A backslash or a drive could lead out of the directory.
+    return Manifest({path: entry for path, entry in read.files.items() if _is_name(path)})
 
 
 def _list(device: WindowsDevice, folder: str) -> dict[str, SFTPAttributes]:

@@ -202,6 +202,7 @@ class Services:
             while data := stream.read_some():
                 stdin.write(data)
                 stdin.flush()
+            stdin.close()
 
     def _exec(self, stream: Stream, command: str) -> None:
         child = self._start(command, subprocess.STDOUT)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from hexnpu.deploy.device import Device
+from hexnpu.deploy.device import Device, open_device
 from hexnpu.deploy.push import Report, Watcher, push
 from hexnpu.deploy.source import Source
+from hexnpu.deploy.targets import parse_target
 from tests.conftest import require_tool
 from tests.deploy.sshd import Master, Sshd, free_port, make_key
 
@@ -139,3 +140,14 @@ def transport(request: pytest.FixtureRequest, tmp_path: Path, home: Path) -> str
     adb: Adb = request.getfixturevalue("adb")
     options = ["--no-shell-v2"] if "without" in request.param else []
     return f"android:{adb.connect(tmp_path, *options)}"
+
+
+@pytest.fixture
+def pushed(transport: str | None, tmp_path: Path) -> Callable[..., Report]:
+    """Pushes a folder over this transport, to tmp_path/to unless told otherwise."""
+
+    def run(root: Path, directory: str | None = None, watcher: Watcher | None = None, dry_run: bool = False) -> Report:
+        with open_device(parse_target(transport)) as device:
+            return push_folder(device, root, directory or f"{tmp_path}/to", dry_run=dry_run, watcher=watcher)
+
+    return run

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hexnpu.deploy import commit
 from hexnpu.deploy import push as push_module
 from hexnpu.deploy.device import open_device
-from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
+from hexnpu.deploy.errors import ConnectionLost, DeployError, DeviceNotReady, NoSpace, TargetReadOnly
 from hexnpu.deploy.manifest import Manifest, executable_mode
-from hexnpu.deploy.push import Report, Watcher
+from hexnpu.deploy.push import Watcher
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.targets import parse_target
 from tests.deploy.conftest import Adb, push_folder
+from tests.deploy.folders import LONG_AGO, Interrupts, Push, state_of, tree, write
 from tests.deploy.sshd import Sshd
-
-Push = Callable[..., Report]
-# Older than what counts as just written, so that sums are remembered.
-LONG_AGO = 1_600_000_000
 
 
 @pytest.fixture
@@ -42,44 +40,11 @@ def package(tmp_path: Path) -> Path:
     return root
 
 
-def write(path: Path, data: bytes, mode: int = 0o644) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    path.chmod(mode)
-    os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-@pytest.fixture
-def pushed(transport: str | None, tmp_path: Path) -> Iterator[Push]:
-    def run(root: Path, directory: str | None = None, watcher: Watcher | None = None, dry_run: bool = False) -> Report:
-        with open_device(parse_target(transport)) as device:
-            to = directory or f"{tmp_path}/to"
-            return push_folder(device, root, to, dry_run=dry_run, watcher=watcher)
-
-    yield run
-
-
-def tree(root: Path) -> dict[str, object]:
-    """Everything in a folder but push's own state."""
-    found: dict[str, object] = {}
-    for path in sorted(root.rglob("*")):
-        name = str(path.relative_to(root))
-        if name.startswith(".hexnpu"):
-            continue
-        if path.is_symlink():
-            found[name] = os.readlink(path)  # noqa: PTH115
-        elif path.is_dir():
-            found[name] = "folder"
-        else:
-            found[name] = (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
-    return found
-
-
 def test_first_push_and_nothing_new(pushed: Push, package: Path, tmp_path: Path) -> None:
     report = pushed(package)
     assert tree(tmp_path / "to") == tree(package)
     assert len(report.sent) == 10
-    assert [path.name for path in (tmp_path / "to/.hexnpu").iterdir()] == ["manifest.json"]
+    assert state_of(tmp_path / "to") == {"lock", "manifest.json"}
     before = (tmp_path / "to/.hexnpu/manifest.json").stat().st_ino
     report = pushed(package)
     assert (report.sent, report.removed, report.unchanged) == ((), (), 10)
@@ -150,18 +115,6 @@ def test_dry_run_changes_nothing(pushed: Push, package: Path, tmp_path: Path) ->
     assert not (tmp_path / "to").exists()
 
 
-class Interrupts(Watcher):
-    """Ctrl-C after so many bytes."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def bytes(self, n_bytes: int) -> None:
-        self.left -= n_bytes
-        if self.left <= 0:
-            raise KeyboardInterrupt
-
-
 def test_an_interrupted_push_goes_on(pushed: Push, tmp_path: Path) -> None:
     root = tmp_path / "pkg"
     for n in range(8):
@@ -195,7 +148,7 @@ def test_an_interruption_among_the_renames(
     pushed: Push, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All has arrived, some of it under its name; nothing travels again, and the next push knows what is its own."""
-    script = push_module._commit_script
+    script = commit.commit_script
 
     def stops(*arguments: object) -> str:
         lines = script(*arguments).split("\n")  # type: ignore[arg-type]
@@ -203,7 +156,7 @@ def test_an_interruption_among_the_renames(
         return "\n".join([*lines[: first + 1], "echo stopped >&2", "exit 1"])
 
     with monkeypatch.context() as patch:
-        patch.setattr(push_module, "_commit_script", stops)
+        patch.setattr(push_module, "commit_script", stops)
         with pytest.raises(DeployError, match="stopped"):
             pushed(package)
     assert tree(tmp_path / "to").items() <= tree(package).items()
@@ -216,7 +169,7 @@ def test_removal_knows_an_unfinished_push(
     pushed: Push, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(push_module, "_commit_script", _without_the_end(push_module._commit_script))
+        patch.setattr(push_module, "commit_script", _without_the_end(commit.commit_script))
         with pytest.raises(DeployError):
             pushed(package)
     (package / "empty").unlink()
@@ -305,7 +258,7 @@ def test_device_unplugged_in_the_middle(adb: Adb, tmp_path: Path) -> None:
             if path == "z":
                 adb.devices[serial].kill()
 
-    with open_device(parse_target(f"adb:{serial}")) as device, pytest.raises(ConnectionLost):
+    with open_device(parse_target(f"adb:{serial}")) as device, pytest.raises((ConnectionLost, DeviceNotReady)):
         push_folder(device, root, f"{tmp_path}/to", watcher=Unplugs())
     assert tree(tmp_path / "to") == {}
     with open_device(parse_target(f"adb:{adb.connect(tmp_path)}")) as device:
