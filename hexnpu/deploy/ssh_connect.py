@@ -204,7 +204,9 @@ def _connection_error(hop: SshHost, error: Exception, encrypted: bool, sock: Any
         said = f"; the ProxyCommand says: {line}" if line else ""
         if sock.code is not None and not encrypted:
             how = f"exit code {sock.code}" if sock.code >= 0 else f"signal {-sock.code}"
-            return PortRefused(f"{hop}: its ProxyCommand ended with {how}, before an SSH server answered: try it by hand{said}")
+            return PortRefused(
+                f"{hop}: its ProxyCommand ended with {how}, before an SSH server answered: try it by hand{said}"
+            )
     if isinstance(error, TimeoutError) or re.search("banner|protocol version", str(error)):
         return PortRefused(f"{hop} does not speak SSH, or not in time: is this its SSH port? ({error}){said}")
     why = error or type(error).__name__
