@@ -226,6 +226,12 @@ def test_a_new_key_is_kept_under_the_name_and_in_the_first_file(box: Box) -> Non
     assert not (box.home / ".ssh/b").exists() and not box.ours() and box.theirs()
 
 
+def test_a_name_that_would_be_a_pattern_is_not_kept(box: Box) -> None:
+    box.configure("HostKeyAlias b*")
+    assert "would stand for other hosts" in box.ours(accept=True)
+    assert not (box.home / ".ssh/known_hosts").exists()
+
+
 def test_a_file_that_cannot_be_used(box: Box) -> None:
     known = box.home / ".ssh/known_hosts"
     # Root may read all files, but not this one.
