@@ -130,14 +130,10 @@ class AdbDevice(PosixDevice):
             return path
         return decode(self.checked_shell(path, f'd=$1; {EXPAND}; printf %s "$d"', path))
 
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None:
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         root = self._absolute(directory)
         compress = {"sendrecv_v2", "sendrecv_v2_zstd"} <= self.features()
         SyncUpload(self.name, root, self._sync, files, sent, compress).run()
-        if then:
-            self.run_uploaded(directory, then)
 
     def pull(self, path: str, to: Path) -> None:
         pull(self.name, self._absolute(path), self._sync(), to)

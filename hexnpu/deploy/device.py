@@ -80,13 +80,10 @@ class Device(Protocol):
     def checked_shell(self, what: str, script: str, *arguments: str, timeout_s: float = 60) -> bytes:
         """Its output. Where it fails, the error that fits what it printed, about `what`."""
 
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None:
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         """Writes files below `directory` (which may begin with ~), making folders; calls `sent(bytes)` as they go.
 
-        Files are created or replaced in place: whoever needs them atomic uploads beside them and renames. `then` is one
-        of them, a shell script that runs in the directory when all have arrived.
+        Files are created or replaced in place: whoever needs them atomic uploads beside them and renames.
         """
 
     def pull(self, path: str, to: Path) -> None:

@@ -108,17 +108,13 @@ class LocalDevice(PosixDevice):
             raise DeployError(f"{program} could not be started: {error}") from None
         return LocalProcess(command, self, child, mark)
 
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None:
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         root = _path(directory)
         try:
             for file in files:
                 _write(root / file.path, file, sent)
         except OSError as error:
             raise remote_error(f"{error.filename or root}", os.strerror(error.errno or 0)) from None
-        if then:
-            self.run_uploaded(directory, then)
 
     def pull(self, path: str, to: Path) -> None:
         try:

@@ -208,19 +208,13 @@ class PosixDevice:
     def open(self, command: Command) -> Process: ...
 
     @abstractmethod
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None: ...
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None: ...
 
     @abstractmethod
     def pull(self, path: str, to: Path) -> None: ...
 
     @abstractmethod
     def close(self) -> None: ...
-
-    def run_uploaded(self, directory: str, script: str) -> None:
-        line = f'd=$1; {EXPAND}; cd "$d" && exec sh "./$2"'
-        self.checked_shell(directory, line, directory, script, timeout_s=3600)
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         return self._shell("a script of ours", script, arguments, timeout_s)

@@ -22,8 +22,7 @@ _RECEIVE = f"""
 d=$1; {EXPAND}
 command -v tar >/dev/null || {{ echo "tar: not found" >&2; exit 1; }}
 case $(tar --version 2>/dev/null) in *GNU*) b='-b 128';; *) b=;; esac
-mkdir -p "$d" && cd "$d" && tar $b -xof - || exit 1
-[ $# = 1 ] || exec sh "./$2"
+mkdir -p "$d" && cd "$d" && exec tar $b -xof -
 """
 
 _TAR_BLOCK = 512
@@ -42,10 +41,8 @@ class StreamDevice(PosixDevice):
     @abstractmethod
     def open(self, command: Command) -> StreamProcess: ...
 
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None:
-        receive = ("sh", "-c", _RECEIVE, "sh", directory, *([then] if then else []))
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
+        receive = ("sh", "-c", _RECEIVE, "sh", directory)
         process = self.open(Command(receive, title=f"the push to {directory}"))
         try:
             for piece, of_file in _tar(files):

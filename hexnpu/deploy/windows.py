@@ -275,7 +275,5 @@ class WindowsDevice(SshDevice):
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         raise UsageError(f"{self.name} is a Windows host, and this takes a POSIX shell")
 
-    def upload(
-        self, directory: str, files: Iterable[Upload], sent: Callable[[int], None], then: str | None = None
-    ) -> None:
+    def upload(self, directory: str, files: Iterable[Upload], sent: Callable[[int], None]) -> None:
         raise UsageError(f"{self.name} is a Windows host: hexnpu.deploy.windows_push writes files there")
