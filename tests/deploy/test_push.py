@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from hexnpu.deploy import commit
+from hexnpu.deploy import commit, stream
 from hexnpu.deploy import push as push_module
-from hexnpu.deploy.device import open_device
+from hexnpu.deploy import survey as survey_module
+from hexnpu.deploy.device import Command, open_device
 from hexnpu.deploy.errors import ConnectionLost, DeployError, DeviceNotReady, NoSpace, TargetReadOnly
+from hexnpu.deploy.local import LocalDevice, LocalProcess
 from hexnpu.deploy.manifest import Manifest, executable_mode
 from hexnpu.deploy.push import Watcher
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.targets import parse_target
+from hexnpu.errors import UsageError
 from tests.deploy.conftest import Adb, push_folder
 from tests.deploy.folders import LONG_AGO, Interrupts, Push, state_of, tree, write
 from tests.deploy.sshd import Sshd
@@ -203,12 +207,13 @@ def test_odd_target_directories(pushed: Push, package: Path, tmp_path: Path) -> 
     assert tree(Path(to)) == tree(package)
 
 
-def test_a_target_directory_in_the_home(transport: str | None, package: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["~/", ""], ids=["home", "relative"])
+def test_a_target_directory_in_the_home(transport: str | None, package: Path, start: str) -> None:
     name = f"hexnpu-test-{os.getpid()}"
     with open_device(parse_target(transport)) as device:
         home = Path(device.shell('printf %s "$HOME"').stdout.decode())
         try:
-            push_folder(device, package, f"~/{name}/x y")
+            push_folder(device, package, f"{start}{name}/x y")
             assert tree(home / name / "x y") == tree(package)
         finally:
             device.shell(f'rm -rf "$HOME/{name}"')
@@ -221,6 +226,43 @@ def test_a_file_where_the_directory_should_be(pushed: Push, package: Path, tmp_p
     assert (tmp_path / "to").read_text() == "a file"
 
 
+def test_a_directory_below_a_pushed_one(pushed: Push, package: Path, tmp_path: Path) -> None:
+    """What lies above it is not taken for its contents."""
+    write(tmp_path / "to/.hexnpu/incoming/big", (package / "big").read_bytes())
+    pushed(package)
+    for below in ("x", "y/z"):
+        assert len(pushed(package, f"{tmp_path}/to/{below}", dry_run=True).sent) == 10
+        assert len(pushed(package, f"{tmp_path}/to/{below}").sent) == 10
+        assert tree(tmp_path / "to" / below) == tree(package)
+    assert pushed(package).sent == ()
+
+
+def test_no_target_directory(package: Path) -> None:
+    """It is not the root."""
+    for target in (None, "windows:box"):
+        with pytest.raises(UsageError, match="empty"):
+            push_folder(NoDevice(parse_target(target)), package, "")
+
+
+class NoDevice(LocalDevice):
+    """Of any kind, and asked for nothing."""
+
+    def open(self, command: Command) -> LocalProcess:
+        raise AssertionError(command)
+
+
+def test_nothing_new_is_one_question(transport: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(500):
+        write(tmp_path / f"pkg/dir{n % 20}/file{n}", b"x")
+    with open_device(parse_target(transport)) as device:
+        push_folder(device, tmp_path / "pkg", f"{tmp_path}/to")
+        questions = []
+        opens = device.open
+        monkeypatch.setattr(device, "open", lambda command: questions.append(command) or opens(command))
+        assert push_folder(device, tmp_path / "pkg", f"{tmp_path}/to").unchanged == 500
+        assert len(questions) == 1
+
+
 def test_many_files_with_long_names(pushed: Push, tmp_path: Path) -> None:
     """More than one command line of them."""
     root = tmp_path / "pkg"
@@ -229,6 +271,131 @@ def test_many_files_with_long_names(pushed: Push, tmp_path: Path) -> None:
     pushed(root)
     assert tree(tmp_path / "to") == tree(root)
     assert pushed(root).unchanged == 1000
+
+
+def test_thousands_of_files_at_the_top(pushed: Push, tmp_path: Path) -> None:
+    """Their names are more than one command line takes."""
+    root = tmp_path / "pkg"
+    for n in range(3000):
+        write(root / ("n" * 60 + str(n)), b"x")
+    pushed(root)
+    assert tree(tmp_path / "to") == tree(root)
+    (root / ("n" * 60 + "7")).unlink()
+    report = pushed(root)
+    assert (report.sent, report.unchanged, len(report.removed)) == ((), 2999, 1)
+    assert tree(tmp_path / "to") == tree(root)
+
+
+def test_folders_of_a_former_push(pushed: Push, package: Path, tmp_path: Path) -> None:
+    """Are removed if they are empty."""
+    (package / "a/b/c").mkdir(parents=True)
+    (package / "kept/inside").mkdir(parents=True)
+    pushed(package)
+    write(tmp_path / "to/kept/mine", b"mine")
+    for folder in ("a/b/c", "a/b", "a", "kept/inside", "kept", "nothing in here"):
+        (package / folder).rmdir()
+    pushed(package)
+    assert tree(tmp_path / "to") == tree(package) | {"kept": "folder", "kept/mine": (b"mine", 0o644)}
+    # An empty folder makes room for a file.
+    (package / "kept").mkdir()
+    (package / "late").mkdir()
+    pushed(package)
+    (package / "late").rmdir()
+    write(package / "late", b"a file")
+    pushed(package)
+    assert tree(tmp_path / "to") == tree(package) | {"kept/mine": (b"mine", 0o644)}
+
+
+def _folder(to: Path, elsewhere: Path) -> None:
+    (to / "bin/tool").unlink(missing_ok=True)
+    write(to / "bin/tool/mine", b"mine")
+
+
+def _empty_folder(to: Path, elsewhere: Path) -> None:
+    (to / "bin/tool").unlink(missing_ok=True)
+    (to / "bin/tool").mkdir(parents=True)
+
+
+def _symlink(to: Path, elsewhere: Path) -> None:
+    shutil.rmtree(to / "lib", ignore_errors=True)
+    (to / "lib").symlink_to(elsewhere)
+
+
+def _file(to: Path, elsewhere: Path) -> None:
+    shutil.rmtree(to / "lib", ignore_errors=True)
+    write(to / "lib", b"mine")
+
+
+def _state_elsewhere(to: Path, elsewhere: Path) -> None:
+    shutil.rmtree(to / ".hexnpu", ignore_errors=True)
+    (to / ".hexnpu").symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["new", "pushed before"])
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (_folder, "bin/tool/mine|bin/tool"), (_empty_folder, "bin/tool"), (_symlink, "lib"), (_file, "lib"),
+        (_state_elsewhere, ".hexnpu"),
+    ],
+)  # fmt: skip
+def test_what_is_in_the_way(
+    pushed: Push, package: Path, tmp_path: Path, change: Callable[[Path, Path], None], name: str, before: bool
+) -> None:
+    """Is told before anything is changed, what else there would be to do included."""
+    to, elsewhere = tmp_path / "to", tmp_path / "elsewhere"
+    to.mkdir()
+    elsewhere.mkdir()
+    if before:
+        pushed(package)
+    write(package / "big", b"changed")
+    (package / "empty").unlink()
+    change(to, elsewhere)
+    there = [to, *to.rglob("*")]
+    with pytest.raises(DeployError, match=f"'({name})'.* away"):
+        pushed(package)
+    assert [to, *to.rglob("*")] == there
+    assert tree(elsewhere) == {}
+    assert not before or (to / "big").stat().st_size == 3 << 20
+
+
+def test_a_removal_stays_inside(pushed: Push, package: Path, tmp_path: Path) -> None:
+    """Where a folder became a symlink, the files behind it are not those that were pushed."""
+    pushed(package)
+    shutil.move(tmp_path / "to/lib", tmp_path / "elsewhere")
+    (tmp_path / "to/lib").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere/empty").mkdir()
+    there = tree(tmp_path / "elsewhere")
+    shutil.rmtree(package / "lib")
+    (package / "bin/up").unlink()
+    pushed(package)
+    assert tree(tmp_path / "elsewhere") == there
+    assert tree(tmp_path / "to") == tree(package) | {"lib": f"{tmp_path}/elsewhere"}
+
+
+@pytest.mark.parametrize("program", ["find", "stat", "sha256sum"])
+def test_a_program_that_is_missing_there(
+    pushed: Push, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(survey_module, "_SCRIPT", f"PATH={_path_without(program, tmp_path)}{survey_module._SCRIPT}")
+    with pytest.raises(DeployError, match=f"no {program} there.*install"):
+        pushed(package)
+    assert not (tmp_path / "to").exists()
+
+
+def test_tar_is_missing_there(sshd: Sshd, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_RECEIVE", f"PATH={_path_without('tar', tmp_path)}{stream._RECEIVE}")
+    with open_device(parse_target(sshd.target)) as device, pytest.raises(DeployError, match=r"has no tar.*install"):
+        push_folder(device, package, f"{tmp_path}/to")
+    assert tree(tmp_path / "to") == {}
+
+
+def _path_without(program: str, tmp_path: Path) -> Path:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name in {"find", "stat", "sha256sum", "tar", "cat", "df", "mkdir"} - {program}:
+        (folder / name).symlink_to(shutil.which(name) or "none")
+    return folder
 
 
 def test_server_killed_in_the_middle(sshd: Sshd, tmp_path: Path) -> None:

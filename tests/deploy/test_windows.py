@@ -430,3 +430,12 @@ def test_symlinks_space_and_a_file_in_the_way(host: WineHost, device: WindowsDev
     (package / "link").symlink_to("big")
     with pytest.raises(DeployError, match="symlink"):
         pushed(host, package)
+
+
+@pytest.mark.parametrize("path", ["../victim", "..\\victim", "x/..\\..\\victim", "C:victim"])
+def test_a_manifest_that_leads_outside(host: WineHost, package: Path, to: Path, path: str) -> None:
+    pushed(host, package)
+    (host.home / "victim").write_text("mine")
+    (to / ".hexnpu/manifest.json").write_text(json.dumps({"version": 1, "files": {path: {}}}))
+    assert pushed(host, package).removed == ()
+    assert (host.home / "victim").read_text() == "mine"
