@@ -35,6 +35,7 @@ def tidy(device: Device, directory: str, package: Package, state: Survey) -> boo
 def _strays(package: Package, state: Survey) -> set[str]:
     """What the files on their way cannot be written beside, or over. Symlinks are always sent anew."""
     files = {file.path for file in package.files if file.link is None}
+    folders = {"", *package.folders}
     strays = set()
     for path, there in state.files.items():
         place = next((place for place in (INCOMING, REST) if path == place or path.startswith(f"{place}/")), None)
@@ -42,7 +43,7 @@ def _strays(package: Package, state: Survey) -> set[str]:
             continue
         name = path[len(place) + 1 :]
         if there.is_folder:
-            wanted = name == "" or name in package.folders
+            wanted = name in folders
         else:
             wanted = there.is_file and name in files
             if place == REST:

@@ -25,6 +25,8 @@ COMMIT, LOCK = f"{STATE_DIR}/commit.sh", f"{STATE_DIR}/lock"
 CHUNK = 256 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
+# Of what a manifest has of a file.
+_TYPES = {"sha256": str, "link": str, "size": int, "mode": int, "mtime": int}
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,5 @@ def _is_inside(path: Any) -> bool:
 
 def _sane_entry(entry: Any) -> dict[str, Any]:
     """What it knows of a file; no type stands for another."""
-    types = {"sha256": str, "link": str, "size": int, "mode": int, "mtime": int}
     known = entry.items() if isinstance(entry, dict) else ()
-    return {name: value for name, value in known if type(value) is types.get(name)}
+    return {name: value for name, value in known if type(value) is _TYPES.get(name)}
