@@ -165,7 +165,7 @@ def _remember(host: SshHost, kind: str, key: bytes) -> None:
     if not host.user_known_hosts:
         raise HostKeyRefused(f"the host key of {host.known_as} cannot be kept: UserKnownHostsFile is none for it")
     if re.search(r"[*?!,|\s]", host.known_as):
-        raise HostKeyRefused(f"the name {host.known_as!r} would stand for other hosts too: give it another HostKeyAlias")
+        raise HostKeyRefused(f"the name {host.known_as!r} stands for other hosts too: give it another HostKeyAlias")
     file = Path(host.user_known_hosts[0]).expanduser()
     line = f"{host.known_as} {kind} {base64.b64encode(key).decode()}\n"
     try:
