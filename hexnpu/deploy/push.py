@@ -80,7 +80,7 @@ def push(device: Device, source: Source, directory: str, *, dry_run: bool = Fals
 
 
 def _from_home(directory: str) -> str:
-    """The same directory, with a / or ~ in front."""
+    """The same directory, as everything reads it alike: `~x` is a name, and nobody's home."""
     directory = directory.rstrip("/") or "/"
     return directory if directory == "~" or directory.startswith(("/", "~/")) else f"~/{directory}"
 

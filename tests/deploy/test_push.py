@@ -207,13 +207,13 @@ def test_odd_target_directories(pushed: Push, package: Path, tmp_path: Path) -> 
     assert tree(Path(to)) == tree(package)
 
 
-@pytest.mark.parametrize("start", ["~/", ""], ids=["home", "relative"])
-def test_a_target_directory_in_the_home(transport: str | None, package: Path, start: str) -> None:
-    name = f"hexnpu-test-{os.getpid()}"
+@pytest.mark.parametrize(("directory", "name"), [("~/test-N/x y", "test-N"), ("test-N/x y", "test-N"), ("~N/x y", "~N")])
+def test_a_target_directory_in_the_home(transport: str | None, package: Path, directory: str, name: str) -> None:
+    directory, name = (text.replace("N", f"hexnpu-{os.getpid()}") for text in (directory, name))
     with open_device(parse_target(transport)) as device:
         home = Path(device.shell('printf %s "$HOME"').stdout.decode())
         try:
-            push_folder(device, package, f"{start}{name}/x y")
+            push_folder(device, package, directory)
             assert tree(home / name / "x y") == tree(package)
         finally:
             device.shell(f'rm -rf "$HOME/{name}"')
