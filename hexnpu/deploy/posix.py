@@ -66,6 +66,8 @@ ANSWER_S, _KILL_S = 5.0, 15.0
 
 # Of Linux, for a single argument; the login shell gets the whole line as one.
 _LONG_LINE_BYTES = 128 << 10
+# An SSH server drops the connection over a packet that is longer than 256 KiB.
+_LONG_PACKET_BYTES = 255 << 10
 
 
 def wrap(command: Command) -> list[str]:
@@ -90,6 +92,18 @@ def wrap(command: Command) -> list[str]:
     )
     variables = (f"{name}={value}" for name, value in command.environment.items())
     return ["sh", "-c", script, command.directory, *variables, *program]
+
+
+def ssh_line(name: str, command: Command) -> bytes:
+    """What the login shell is given over SSH. Bytes: file names need not be UTF-8."""
+    line = encode(join(wrap(command)))
+    if len(line) > _LONG_PACKET_BYTES:
+        raise _too_long(name, len(line))
+    return line
+
+
+def _too_long(name: str, n_bytes: int) -> DeployError:
+    return DeployError(f"the command line has {n_bytes} bytes, too many for {name}: put arguments into a file")
 
 
 def what(command: Command) -> str:
@@ -184,9 +198,7 @@ class PosixProcess(Process):
             return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
         n_bytes = len(encode(join(wrap(self._command))))
         if n_bytes >= _LONG_LINE_BYTES:
-            return DeployError(
-                f"the command line has {n_bytes} bytes, and {name} takes no such long one: put arguments into a file"
-            )
+            return _too_long(name, n_bytes)
         said = decode(self._head).strip().partition("\n")[0] or "nothing"
         return DeployError(f"{name} started no shell (its login said: {said}): check the user's login shell there")
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command
 from hexnpu.deploy.errors import ConnectionLost
-from hexnpu.deploy.posix import wrap
+from hexnpu.deploy.posix import ssh_line
 from hexnpu.deploy.process import STDERR, STDOUT, start_thread
-from hexnpu.deploy.quoting import encode, join
 from hexnpu.deploy.stream import StreamDevice, StreamProcess
 from hexnpu.deploy.targets import Target
 
@@ -78,9 +77,9 @@ class SshDevice(StreamDevice):
         self._clients = clients
 
     def open(self, command: Command) -> SshProcess:
-        return SshProcess(command, self, self._execute(join(wrap(command))))
+        return SshProcess(command, self, self._execute(ssh_line(self.name, command)))
 
-    def _execute(self, line: str) -> Channel:
+    def _execute(self, line: str | bytes) -> Channel:
         import paramiko
 
         transport = self._clients[0].get_transport()
@@ -88,8 +87,7 @@ class SshDevice(StreamDevice):
             raise ConnectionLost(f"the connection to {self.name} was lost")
         try:
             channel = transport.open_session(timeout=15)
-            # Bytes: file names need not be UTF-8.
-            channel.exec_command(encode(line))
+            channel.exec_command(line)
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise ConnectionLost(f"{self.name} did not start a program: {error or 'connection closed'}") from None
         return channel

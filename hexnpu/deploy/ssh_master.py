@@ -15,9 +15,9 @@ import threading
 
 from hexnpu.deploy.device import Command
 from hexnpu.deploy.errors import ConnectionLost, DeployError
-from hexnpu.deploy.posix import wrap
+from hexnpu.deploy.posix import ssh_line
 from hexnpu.deploy.process import STDERR, STDOUT, start_thread
-from hexnpu.deploy.quoting import decode, encode, join
+from hexnpu.deploy.quoting import decode
 from hexnpu.deploy.ssh_config import SshHost
 from hexnpu.deploy.stream import StreamDevice, StreamProcess
 from hexnpu.deploy.targets import Target
@@ -153,7 +153,7 @@ class MasterDevice(StreamDevice):
     def open(self, command: Command) -> MasterProcess:
         ours, theirs = zip(*(socket.socketpair() for _ in range(3)), strict=True)
         try:
-            line = self._session(join(wrap(command)), theirs)
+            line = self._session(ssh_line(self.name, command), theirs)
         except BaseException:
             for sock in ours:
                 sock.close()
@@ -163,7 +163,7 @@ class MasterDevice(StreamDevice):
                 sock.close()
         return MasterProcess(command, self, line, list(ours))
 
-    def _session(self, command: str, streams: tuple[socket.socket, ...]) -> _Line:
+    def _session(self, command: bytes, streams: tuple[socket.socket, ...]) -> _Line:
         """Has the command started with these as its stdin, stdout and stderr."""
         try:
             line = _Line(self._path)
@@ -172,7 +172,7 @@ class MasterDevice(StreamDevice):
         try:
             line.sock.settimeout(_SESSION_S)
             # Request 0: no terminal, no X11, no agent, no subsystem.
-            line.send(_NEW_SESSION, 0, b"", 0, 0, 0, 0, _NO_ESCAPE, b"", encode(command))
+            line.send(_NEW_SESSION, 0, b"", 0, 0, 0, 0, _NO_ESCAPE, b"", command)
             for stream in streams:
                 socket.send_fds(line.sock, [b"\0"], [stream.fileno()])
             kind, body = line.receive()

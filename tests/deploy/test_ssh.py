@@ -251,8 +251,12 @@ def test_a_connection_that_is_lost_while_a_script_of_ours_runs(sshd: Sshd, what:
     assert f"was lost while it ran {named}: check" in str(error.value)
 
 
-def test_a_command_line_that_is_too_long(sshd: Sshd) -> None:
-    with open_device(parse_target(sshd.target)) as device:
-        with pytest.raises(DeployError, match=r"command line has 18\d{4} bytes") as error:
-            device.open(Command(("echo", *["x" * 999] * 180))).exit_code()
+@pytest.mark.parametrize("kib", [180, 300])
+@pytest.mark.parametrize("transport", ["ssh", "ssh-master"], indirect=True)
+def test_a_command_line_that_is_too_long(transport: str, kib: int) -> None:
+    """The connection outlives it, which with a master is the user's own."""
+    with open_device(parse_target(transport)) as device:
+        with pytest.raises(DeployError, match=rf"command line has {kib}\d{{3}} bytes") as error:
+            device.open(Command(("echo", *["x" * 999] * kib))).exit_code()
         assert "x" * 9 not in str(error.value)
+        assert device.open(Command(("true",))).exit_code() == 0
