@@ -207,7 +207,9 @@ def test_odd_target_directories(pushed: Push, package: Path, tmp_path: Path) -> 
     assert tree(Path(to)) == tree(package)
 
 
-@pytest.mark.parametrize(("directory", "name"), [("~/test-N/x y", "test-N"), ("test-N/x y", "test-N"), ("~N/x y", "~N")])
+@pytest.mark.parametrize(
+    ("directory", "name"), [("~/test-N/x y", "test-N"), ("test-N/x y", "test-N"), ("~N/x y", "~N")]
+)
 def test_a_target_directory_in_the_home(transport: str | None, package: Path, directory: str, name: str) -> None:
     directory, name = (text.replace("N", f"hexnpu-{os.getpid()}") for text in (directory, name))
     with open_device(parse_target(transport)) as device:
