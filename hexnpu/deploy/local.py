@@ -134,7 +134,7 @@ def shell_line(command: Command) -> str:
 
 def _path(text: str) -> Path:
     """As on any target: a leading ~ is the home, and so is where a relative path starts."""
-    return Path.home() / Path(text).expanduser()
+    return Path.home() if text == "~" else Path.home() / text.removeprefix("~/")
 
 
 def _allow_core_dumps() -> None:

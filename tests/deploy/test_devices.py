@@ -196,9 +196,11 @@ def test_a_tilde_is_the_home_there(device: Device, tmp_path: Path) -> None:
     assert where == home
 
 
-def test_a_relative_directory_starts_at_the_home(device: Device, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["relative", "~relative"])
+def test_a_relative_directory_starts_at_the_home(device: Device, tmp_path: Path, name: str) -> None:
+    """Of a leading ~ only ~ and ~/ mean anything."""
     home = Path(device.shell('printf %s "$HOME"').stdout.decode())
-    there = home / f"relative-{tmp_path.name}"
+    there = home / f"{name}-{tmp_path.name}"
     try:
         device.upload(there.name, [Upload("file", 1, 1, lambda: iter((b"x",)))], lambda _: None)
         assert (there / "file").read_bytes() == b"x"
