@@ -126,7 +126,7 @@ def compile_program(
     target = target or Target()
     objects = compile_objects(sources, target, extra, label=name)
     command = [*target.compiler(), *target.flags(), *extra, *link]
-    program = cache_dir() / "bin" / f"{name}-{_digest([*command, *(o.name for o in objects)])}"
+    program = cache_dir() / "bin" / f"{name}-{_digest([*_named(command), *(o.name for o in objects)])}"
     if not program.exists():
         _run_into(program, lambda out: [*command, *map(str, objects), "-o", str(out), "-lm"])
     return program
@@ -150,7 +150,8 @@ def compile_objects(
     """The object files of `sources`, each built if it is not in the cache yet. Progress goes to stderr."""
     check_host(target)
     command = [*target.compiler(), *target.flags(), *extra]
-    seed = _digest([*command, _compiler_version(tuple(target.compiler())), _cpu_features(), _headers_digest(sources)])
+    version = _compiler_version(tuple(target.compiler()))
+    seed = _digest([*_named(command), version, _cpu_features(), _headers_digest(sources)])
     objects = [cache_dir() / "obj" / f"{s.stem}-{_digest([seed, s.read_bytes()])}.o" for s in sources]
     missing = [(s, o) for s, o in zip(sources, objects, strict=True) if not o.exists()]
     done = 0
@@ -190,6 +191,12 @@ def _zig() -> list[str]:
     if spec is None:
         raise BuildError("no C compiler: pip install ziglang, or set CC to a clang")
     return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def _named(command: list[str]) -> list[str]:
+    """The same, whatever this Python was called by: `python` and `python3` of one environment share their builds."""
+    zig = _zig() if importlib.util.find_spec("ziglang") else []
+    return ["zig", *command[len(zig) :]] if zig and command[: len(zig)] == zig else command
 
 
 def _users_compiler() -> list[str]:

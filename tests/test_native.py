@@ -45,6 +45,14 @@ def test_built_once_and_rebuilt_when_a_header_changes(source: Path, monkeypatch:
     assert run(first) == "42"
 
 
+def test_python_by_another_name_builds_nothing_again(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`hexnpu` starts python3 of its environment where a user types python."""
+    monkeypatch.delenv("CC", raising=False)
+    first = native.compile_program("answer", [source])
+    monkeypatch.setattr(sys, "executable", f"{sys.executable}-by-another-name")
+    assert native.compile_program("answer", [source]) == first
+
+
 def test_compile_error_shows_the_compilers_words_and_leaves_nothing(source: Path) -> None:
     source.write_text("int main(void) { return not_there; }\n")
     with pytest.raises(BuildError, match="not_there"):

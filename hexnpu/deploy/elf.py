@@ -35,6 +35,11 @@ class Elf:
     arch: int = 0
 
 
+def machine_name(number: int) -> str:
+    """As `uname -m` calls it."""
+    return MACHINES.get(number, f"machine {number}")
+
+
 def read_elf(read: Read) -> Elf | None:
     """None where the file is no ELF file. Raises ValueError where it is a broken one."""
     head = read(0, 64)
@@ -52,7 +57,7 @@ def read_elf(read: Read) -> Elf | None:
         (table,) = struct.unpack_from("<I", head, 28)
         size, count = struct.unpack_from("<HH", head, 42)
     segments = _segments(read(table, size * count), size, wide)
-    name = MACHINES.get(machine, f"machine {machine}")
+    name = machine_name(machine)
     needed, run_path, rpath = _dynamic(read, segments, wide)
     interpreter = next((_text(read(at, n), 0) for kind, at, _, n in segments if kind == _PT_INTERP), "")
     arch = int(f"{flags & 0xFF:x}") if name == HEXAGON and f"{flags & 0xFF:x}".isdecimal() else 0

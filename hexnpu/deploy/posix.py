@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command, Result, Upload
+from hexnpu.deploy.elf import machine_name
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
 from hexnpu.deploy.process import STDOUT, Process, fulfil_in_thread
-from hexnpu.deploy.quoting import decode, encode, join
+from hexnpu.deploy.quoting import decode, encode, join, quote
 from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ EXPAND = 'case $d in /*) ;; "~") d=$HOME;; "~/"*) d=$HOME/${d#"~/"};; *) d=$HOME
 
 _MARK = b"hexnpu-process:"
 _NO_DIRECTORY = b"hexnpu-no-directory"
+_FOREIGN = b"hexnpu-foreign:"
 
 # The login shell can stand between sshd or adbd and the script, and lead the group. Where it is neither's (an adbd that
 # makes no groups), only the script itself is killed.
@@ -38,6 +40,18 @@ _NO_DIRECTORY = b"hexnpu-no-directory"
 _IDENTITY = (
     "read -r x x x x g x x x x x x x x x x x x x x x x t x < /proc/$$/stat; "
     "case $g in $$|$PPID) g=-$g;; *) g=$$;; esac; m=HEXNPU_RUN_$$_$t"
+)
+
+# `env` has sh read a program that the kernel does not take, and a program for another machine is no script. Its machine
+# stands in bytes 18 and 19 of an ELF file. What runs nevertheless: 32-bit programs of the same family, and those that
+# binfmt_misc has a handler for.
+_REFUSE_FOREIGN = (
+    'machine() ( set -- $(od -An -tx1 -N20 "$1" 2>/dev/null); [ "$1$2$3$4" != 7f454c46 ] || echo ${{19}}${{20}} )',
+    "theirs=$(machine {program}); ours=$(machine /proc/$$/exe)",
+    "handlers=$(ls /proc/sys/fs/binfmt_misc 2>/dev/null | grep -v -x -e register -e status)",
+    "case $theirs,$ours,$handlers in "
+    ",*|*,,*|*,*,?*|2800,b700,|0300,3e00,) ;; "
+    f'*) [ $theirs = $ours ] || {{{{ echo "{_FOREIGN.decode()}$theirs,$ours "; exit 1; }}}};; esac',
 )
 
 # $1: group or process, $2: variable. The first line tells that the target answers.
@@ -80,6 +94,7 @@ def wrap(command: Command) -> list[str]:
         (
             f"d=$0; {EXPAND}",
             f'cd "$d" 2>/dev/null || {{ echo {_NO_DIRECTORY.decode()}; exit 1; }}',
+            *(line.format(program=quote(program[0])) for line in _REFUSE_FOREIGN if "/" in program[0]),
             _IDENTITY,
             # Where nobody reads any more, nothing is started.
             f'echo "{_MARK.decode()}$g $m" || exit 1',
@@ -196,6 +211,13 @@ class PosixProcess(Process):
         name = self._device.name
         if _NO_DIRECTORY in self._head:
             return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
+        if found := re.search(_FOREIGN + rb"(\w{4}),(\w{4}) ", self._head):
+            # The lower byte comes first.
+            theirs, ours = (int.from_bytes(bytes.fromhex(text.decode()), "little") for text in found.groups())
+            return DeployError(
+                f"{self._command.argv[0]} in {self._directory} is for {machine_name(theirs)}, and {name} is "
+                f"{machine_name(ours)}: build the package for it (hexnpu doctor --target tells more)"
+            )
         n_bytes = len(encode(join(wrap(self._command))))
         if n_bytes >= _LONG_LINE_BYTES:
             return _too_long(name, n_bytes)

@@ -210,6 +210,19 @@ def test_a_relative_directory_starts_at_the_home(device: Device, tmp_path: Path,
         shutil.rmtree(there, ignore_errors=True)
 
 
+def test_a_program_for_another_machine_is_no_script(device: Device, tmp_path: Path) -> None:
+    """A shell would make of it what it can."""
+    if any(file.name not in ("register", "status") for file in Path("/proc/sys/fs/binfmt_misc").glob("*")):
+        pytest.skip("this machine runs programs for others")
+    program = bytearray(Path("/bin/true").read_bytes() + b"\ntouch made\n")
+    program[18:20] = (164).to_bytes(2, "little")
+    (tmp_path / "it's $1").write_bytes(program)
+    (tmp_path / "it's $1").chmod(0o755)
+    with pytest.raises(DeployError, match=r"is for hexagon, and .* is \w+: build|Exec format error"):
+        device.open(Command(("./it's $1",), str(tmp_path))).exit_code()
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_directory_that_is_not_there(device: Device, tmp_path: Path) -> None:
     with pytest.raises(DeployError, match="missing"):
         device.open(Command(("true",), f"{tmp_path}/missing")).exit_code()
