@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def generate(
-    model: Annotated[Path, typer.Argument(help="The GGUF file of a llama model.", show_default=False)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The GGUF file of a llama model.", show_default=False)],
     prompt: Annotated[str, typer.Option("-p", "--prompt", help="The text to go on from.", show_default=False)],
     n_tokens: Annotated[int, typer.Option("-n", "--predict", min=1, help="Tokens to generate at most.")] = 128,
     temperature: Annotated[float, typer.Option("--temp", help="Sampling temperature; 0 is greedy.")] = 0.0,
@@ -27,7 +27,9 @@ def generate(
     ] = None,
     kv_type: Annotated[str, typer.Option("--kv-type", help="Type of the KV cache: f16 or q8_0.")] = "f16",
     chat: Annotated[bool, typer.Option("--chat", help="Put the prompt into the model's chat template.")] = False,
-    profile: Annotated[int, typer.Option("--profile", help="1: a line per op; 3: with trace events.")] = 0,
+    profile: Annotated[
+        int, typer.Option("--profile", help="1: a line per op; 2: with PMU counters; 3: with trace events.")
+    ] = 0,
     log: Annotated[
         Path | None,
         typer.Option("--log", help="Where the profile lines go.", show_default="stderr"),
@@ -70,7 +72,7 @@ def generate(
     if any("\ud800" <= c <= "\udfff" for c in prompt):
         raise UsageError("the prompt is not UTF-8; convert it, with iconv for example")
     if log is not None and not profile:
-        raise UsageError("--log is where profile lines go; say which with --profile 1 or --profile 3")
+        raise UsageError("--log is where profile lines go; say which with --profile 1, 2 or 3")
     split = parse_split(split_mode, devices_weights)
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)

@@ -9,7 +9,7 @@ import typer
 
 
 def idl(
-    file: Annotated[Path, typer.Argument(help="The interface file, NAME.idl.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The interface file, NAME.idl.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the files; made if it is missing.")
     ] = Path(),

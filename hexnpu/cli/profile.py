@@ -11,10 +11,17 @@ from hexnpu.cli import profiler
 
 
 def profile(
-    log: Annotated[str, typer.Argument(help="a log (also .gz, .zst), a folder written by --export, or - for stdin")],
+    log: Annotated[
+        str, typer.Argument(metavar="LOG", help="a log (also .gz, .zst), a folder written by --export, or - for stdin")
+    ],
     by: Annotated[str, typer.Option(help="group by op, layer, role, engine, device or kernel")] = "op",
     sort: Annotated[str, typer.Option(help="total, avg, median, max, count, gbs, gflops, name ...")] = "total",
-    top: Annotated[int | None, typer.Option("-n", "--top", help="groups to show, 0 = all")] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            "-n", "--top", help="groups to show, 0 = all", show_default="25, or 40 bubbles, in a table, else all"
+        ),
+    ] = None,
     filter: Annotated[str | None, typer.Option(help="only ops whose text matches this regular expression")] = None,
     device: Annotated[str | None, typer.Option(help="devices (HTP0,HTP1:0), or `split` for a table each")] = None,
     phase: Annotated[str, typer.Option(help="prefill, decode, warm-up or all")] = "all",
@@ -28,8 +35,10 @@ def profile(
     timeline: Annotated[str | None, typer.Option(help="summary: busy time per thread; bubbles: long idle gaps")] = None,
     format: Annotated[str, typer.Option("--format", help="table, json, csv or markdown")] = "table",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="write to this file, not to stdout")] = None,
-    html: Annotated[Path | None, typer.Option(help="write one self-contained HTML page")] = None,
-    export: Annotated[Path | None, typer.Option(help="write ops, events and batches as Parquet to this folder")] = None,
+    html: Annotated[Path | None, typer.Option(help="write one self-contained HTML page, and no report")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="write ops, events and batches as Parquet to this folder, beside the report")
+    ] = None,
 ) -> None:
     """Where the time of a run went, from a llama.cpp or hexnpu log."""
     run = profiler.load()

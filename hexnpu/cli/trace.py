@@ -11,7 +11,9 @@ from hexnpu.cli import profiler
 
 
 def trace(
-    log: Annotated[str, typer.Argument(help="a log (also .gz, .zst), a folder written by --export, or - for stdin")],
+    log: Annotated[
+        str, typer.Argument(metavar="LOG", help="a log (also .gz, .zst), a folder written by --export, or - for stdin")
+    ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="FILE.perfetto-trace")] = None,
     chrome: Annotated[Path | None, typer.Option(help="write the JSON trace format to this file")] = None,
     filter: Annotated[str | None, typer.Option(help="only ops whose text matches, with their events")] = None,

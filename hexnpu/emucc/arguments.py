@@ -177,7 +177,7 @@ def _see_machine(command: Command, word: str) -> None:
     if match := re.fullmatch(r"-m(?:cpu=(?:hexagon)?v|v|hvx=v|arch=(?:hexagon)?v)(\d+)(?:t|a)?", word):
         arch = int(match[1])
         if not 60 <= arch <= max(ARCHS):
-            raise UsageError(f"{word}: v{arch} is not emulated; v73, v75, v79 and v81 are")
+            raise UsageError(f"{word}: v{arch} is not emulated; v60 to v81 are, HVX as of v73, v75, v79 and v81")
         command.arch = arch
     elif word.startswith(("--target=", "-target=")):
         _see_target(word.partition("=")[2])

@@ -27,7 +27,7 @@ _HELP = """usage: hexnpu emu-cc [c++] COMPILER-ARGUMENTS...
 A stand-in for hexagon-clang (c++: hexagon-clang++) that compiles DSP sources for the emulator and links DSP libraries.
 Inline assembly is translated; flags that choose the DSP's code are dropped. See docs/emu-cc.md.
 
-  -mv79, -mcpu=hexagonv79 ...  the arch: v73, v75, v79 (default), v81
+  -mv79, -mcpu=hexagonv79 ...  the arch: v60 to v81 (default v79); HVX is modelled for v73, v75, v79 and v81
   -c, -S, -E, -shared, -o ...  as everywhere
   --sdk-root                   prints the path of a folder in the shape of the Hexagon SDK, for CMake builds:
                                HEXAGON_SDK_ROOT, its tools folder HEXAGON_TOOLS_ROOT, toolchain file hexnpu-emu.cmake"""

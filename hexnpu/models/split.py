@@ -232,7 +232,8 @@ class SplitLlama:
         if self.split.mode == "layer":
             return [f"layers {s.first} to {s.end - 1}" if s.n else "nothing" for s in self.layers]
         return [
-            f"{s.heads.n} heads over {s.kv.n} KV heads, {s.columns.n} FFN columns, {s.vocab.n} logits"
+            f"{_count(s.heads.n, 'head')} over {_count(s.kv.n, 'KV head')}, "
+            f"{_count(s.columns.n, 'FFN column')}, {_count(s.vocab.n, 'logit')}"
             for s in self.shards
         ]
 
@@ -297,3 +298,7 @@ class SplitLlama:
         totals = g.allreduce(parts, pairs=self.shards[0].in_pairs(weight), name=weight)
         sums = [shard.biased(graph, weight, t) for shard, graph, t in zip(self.shards, g.ranks, totals, strict=True)]
         return [graph.add(y, x, name=name) for graph, y, x in zip(g.ranks, sums, xs, strict=True)]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -35,8 +35,8 @@ def test_generate(tiny: Path, devices: str, mode: str, tmp_path: Path) -> None:
 def test_plan_shows_the_split(tiny: Path) -> None:
     result = hexnpu("plan", tiny, "-d", "HTP0:0,HTP1:0", "--split-mode", "tensor", "--devices-weights", "2,1")
     assert result.returncode == 0, result.stderr
-    assert "HTP0:0: 2 heads over 1 KV heads, 64 FFN columns" in result.stdout
-    assert "HTP1:0: 2 heads over 1 KV heads, 32 FFN columns" in result.stdout
+    assert "HTP0:0: 2 heads over 1 KV head, 64 FFN columns" in result.stdout
+    assert "HTP1:0: 2 heads over 1 KV head, 32 FFN columns" in result.stdout
     assert len(re.findall(r"^ *6 +ALLREDUCE_ADD ", result.stdout, re.MULTILINE)) == 2
     layers = hexnpu("plan", tiny, "-d", "HTP0:0,HTP0:1")
     assert "HTP0:0: layers 0 to 1" in layers.stdout and "HTP0:1: layers 2 to 2" in layers.stdout
