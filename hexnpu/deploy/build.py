@@ -15,6 +15,7 @@ from pathlib import Path
 from hexnpu.cache import cache_dir
 from hexnpu.deploy import container, package
 from hexnpu.deploy.command import run_echoed
+from hexnpu.deploy.configured import configured
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.presets import check_preset, refresh_presets
 from hexnpu.deploy.targets import WORDS, Target, parse_target
@@ -102,7 +103,9 @@ def run(build: Build) -> None:
     build_dir, install_dir = (_in_container(build.source, f) for f in (build.build_dir, build.install_dir))
     engine = container.engine()
     container.check(engine, build.image)
-    run_echoed(container.command(engine, build.image, build.source, steps(build, build_dir, install_dir, [])))
+    with configured(build.build_dir, build.preset) as options:
+        all_steps = steps(build, build_dir, install_dir, options)
+        run_echoed(container.command(engine, build.image, build.source, all_steps))
 
 
 def _run_native(build: Build) -> None:
@@ -118,8 +121,9 @@ def _run_native(build: Build) -> None:
         "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"),
         "ZIG_LOCAL_CACHE_DIR": str(build.build_dir / "zig"),
     }
-    for step in steps(build, str(build.build_dir), str(build.install_dir), options):
-        run_echoed(step, build.source, environment)
+    with configured(build.build_dir, build.preset) as fresh:
+        for step in steps(build, str(build.build_dir), str(build.install_dir), [*fresh, *options]):
+            run_echoed(step, build.source, environment)
 
 
 def _in_container(source: Path, folder: Path) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
@@ -15,7 +16,8 @@ import pytest
 
 from hexnpu.deploy import container
 from hexnpu.deploy.build import build_target, resolve
-from hexnpu.deploy.command import run_echoed
+from hexnpu.deploy.command import CommandFailed, run_echoed
+from hexnpu.deploy.configured import configured
 from hexnpu.native import kernels_dir
 from tests.deploy.sshd import Sshd
 
@@ -421,3 +423,59 @@ def test_build_without_result_pushes_nothing(machine: Machine, sshd: Sshd, tmp_p
     result = machine.build("--no-docker", "--target", sshd.target, "--push", "--target-dir", str(tmp_path / "there"))
     assert result.returncode == 22 and "no package folder" in result.stderr
     assert not (tmp_path / "there").exists()
+
+
+class TestAnotherPreset:
+    """All presets of a target share its build folder, which CMake cannot take over from one to the other."""
+
+    CMAKE = STAND_IN + '[ "$1" != --preset ] || echo "$2" > "$4/CMakeCache.txt"\n'
+    ENGINE = STAND_IN + '[ "$1:$ENGINE_DOES" != run: ] || echo x > "$FOLDER/CMakeCache.txt"\n'
+
+    @pytest.fixture(params=["native", "container"])
+    def configures(
+        self, request: pytest.FixtureRequest, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[..., tuple[int, str]]:
+        """Builds a preset in build-android; gives the exit code and the line that configures."""
+        native = request.param == "native"
+        folder = machine.tree / "build-android"
+        folder.mkdir()
+        monkeypatch.setenv("FOLDER", str(folder))
+        machine.install(*(("cmake", self.CMAKE) if native else ("docker", self.ENGINE)))
+
+        def run(kind: str, does: str = "") -> tuple[int, str]:
+            machine.record.unlink(missing_ok=True)
+            if native and does == "fails":
+                machine.install("cmake", self.CMAKE.replace("CMakeCache.txt", "none.txt") + "exit 42\n")
+            machine.does = does
+            preset = f"arm64-linux-snapdragon-{kind}"
+            result = machine.build("--preset", preset, "--build-dir", str(folder), *["--no-docker"] * native)
+            if native:
+                machine.install("cmake", self.CMAKE)
+            calls = machine.calls()
+            return result.returncode, " ".join(calls[0]) if native else calls[-1][-1].split(" && ")[0]
+
+        return run
+
+    def test_is_a_fresh_start(self, configures: Callable[..., tuple[int, str]]) -> None:
+        fresh = [configures(kind)[1].endswith(" --fresh") for kind in ("release", "release", "debug", "debug")]
+        assert fresh == [False, False, True, False]
+
+    def test_is_one_until_cmake_was_at_work(self, configures: Callable[..., tuple[int, str]]) -> None:
+        assert configures("release")[0] == 0
+        for kind in ("debug", "debug", "release"):
+            code, line = configures(kind, "fails")
+            assert code == 42 and line.endswith(" --fresh")
+
+    def test_is_none_once_cmake_was_at_work(self, tmp_path: Path) -> None:
+        """Though what it configured did not compile."""
+        for preset, options in (("a", []), ("b", ["--fresh"]), ("b", [])):
+            with pytest.raises(CommandFailed), configured(tmp_path, preset) as said:
+                (tmp_path / "CMakeCache.txt").touch()
+                raise CommandFailed("cmake failed", 1)
+            assert said == options
+
+    def test_in_a_folder_that_we_know_nothing_of(
+        self, configures: Callable[..., tuple[int, str]], machine: Machine
+    ) -> None:
+        (machine.tree / "build-android" / "CMakeCache.txt").write_text("by hand")
+        assert not configures("release")[1].endswith(" --fresh")
