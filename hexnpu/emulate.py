@@ -11,7 +11,7 @@ import struct
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,11 +94,12 @@ def run_emulated(command: Sequence[str], machine: Machine) -> tuple[int, Counter
         summary = Path(folder) / "summary"
         summary.write_bytes(bytes(mmap.PAGESIZE))
         variables = loader_environment(machine, os.environ) | {"HEXNPU_EMU_SUMMARY": str(summary)}
-        try:
-            process = subprocess.Popen([program, *command[1:]], env=os.environ | variables)
-        except OSError as error:
-            raise ProgramError(f"cannot run {program}: {error.strerror}", NOT_EXECUTABLE) from None
-        with _forward_signals(process):
+        with _forwarded_signals() as forward_to:
+            try:
+                process = subprocess.Popen([program, *command[1:]], env=os.environ | variables)
+            except OSError as error:
+                raise ProgramError(f"cannot run {program}: {error.strerror}", NOT_EXECUTABLE) from None
+            forward_to(process)
             code = process.wait()
         return 128 - code if code < 0 else code, read_counters(summary)
 
@@ -116,15 +117,28 @@ def read_counters(summary: Path) -> Counters:
 
 
 @contextlib.contextmanager
-def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ctrl-C reaches the program by the terminal, so it is left to it; what is sent to us alone is passed on."""
+def _forwarded_signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Gives a function that says to which program; what comes earlier waits for it. Ctrl-C reaches the program by the
+    terminal, so it is left to it; what is sent to us alone is passed on."""
+    program: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def pass_on(number: int, frame: object) -> None:
+        program[0].send_signal(number) if program else early.append(number)
+
+    def forward_to(process: subprocess.Popen[bytes]) -> None:
+        program.append(process)
+        for number in early:
+            process.send_signal(number)
+
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield forward_to
         return
-    before = {number: signal.signal(number, lambda n, _: process.send_signal(n)) for number in _FORWARDED}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {number: signal.signal(number, pass_on) for number in _FORWARDED}
+    # (SIG_IGN would be inherited.)
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        yield
+        yield forward_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hexnpu.emulate import Machine, run_emulated
 from tests.fastrpc.programs import dsp_library, host_program
 
 EMULATE = [sys.executable, "-m", "hexnpu", "emulate"]
@@ -67,6 +69,17 @@ def test_signals_reach_the_program() -> None:
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "caught\n"
         assert process.wait(60) == 5
+
+
+def test_a_signal_before_the_program_is_known_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Early(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("hexnpu.emulate.subprocess.Popen", Early)
+    code, _ = run_emulated(["sleep", "1000"], Machine())
+    assert code == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(
