@@ -36,7 +36,7 @@ def test_golden(name: str, reader: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_golden_log_is_used() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.log")} == {*LOGS, "no-profile"}
+    assert {path.stem for path in GOLDEN.glob("*.log")} == {*LOGS, "no-profile", "verbose"}
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
@@ -90,6 +90,9 @@ def test_unreadable_lines_are_reported_with_their_first_line() -> None:
         (b"Hello\n", "has no profile line: run the tool with --profile 1"),
         (b"ggml-hex: Loaded 1 session\n", "lines of the NPU backend but no profile line: --profile 1"),
         (b"ggml-hex: Profiling mode 1 : pmu-evt [ ]\n", "although profiling was on (mode 1): -v was missing"),
+        (b"x\nenv: './bin/llama-cli': No such file\n \n", "; its last line: env: './bin/llama-cli': No such file"),
+        (b"ggml-hex: Loaded\nno \x07room \xff\n", "was missing, or -v; its last line: no  room \ufffd"),
+        (b"\n" + b"y" * 999, f"and -v; its last line: {'y' * 200}..."),
         (b"\x7fELF\0\0\0\n\0", "is a binary file"),
         (b"x\nggml-hex: HTP0 profile-op ADD|\n", "1 lines that look like profile records, none readable: the first at"),
     ],

@@ -28,6 +28,7 @@ from hexnpu.profile.parse.scan import EventRows, OpRows
 from hexnpu.profile.parse.source import read_blocks
 
 HEAD_LOOKAHEAD_BYTES = 16 << 20
+LINE_CHARACTERS = 200  # of a line that a message quotes
 _ODD = (b"profile-", b"trace-", b": total ", b"Profiling mode")
 
 
@@ -86,6 +87,7 @@ class _Reader:
         self.mode: int | None = None
         self.pmu_events: list[int] = []
         self.saw_hex = self.saw_nul = False
+        self.last_line = ""  # while no line is a record
         self.all_heads_at: int | None = None
         self.per_device: dict[int, int] = {}
 
@@ -104,6 +106,7 @@ class _Reader:
         if not self.batches and not self.ops and not self.n_events:
             self.saw_hex = self.saw_hex or b"ggml-hex" in lines
             self.saw_nul = self.saw_nul or b"\0" in lines
+            self.last_line = _shown(lines) or self.last_line
 
     def _whole_lines(self, data: bytes) -> None:
         if self.scanner is None:
@@ -380,11 +383,20 @@ def _why_nothing(reader: _Reader, shown: str) -> str:
         )
     if reader.saw_nul:
         return f"{shown} is a binary file, not a log"
+    # The tool may have failed, and told why.
+    end = f"; its last line: {reader.last_line}" if reader.last_line else ""
     if reader.mode:
-        return f"{shown} has no profile line although profiling was on (mode {reader.mode}): -v was missing"
+        return f"{shown} has no profile line although profiling was on (mode {reader.mode}): -v was missing{end}"
     if reader.saw_hex:
         return (
             f"{shown} has lines of the NPU backend but no profile line: "
-            "--profile 1 (GGML_HEXAGON_PROFILE=1) was missing, or -v"
+            f"--profile 1 (GGML_HEXAGON_PROFILE=1) was missing, or -v{end}"
         )
-    return f"{shown} has no profile line: {_SWITCHES}"
+    return f"{shown} has no profile line: {_SWITCHES}{end}"
+
+
+def _shown(lines: bytes) -> str:
+    """The last of them that is not blank, for a message of one line."""
+    last = lines.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
+    printable = "".join(c if c.isprintable() else " " for c in last).strip()
+    return printable if len(printable) <= LINE_CHARACTERS else f"{printable[:LINE_CHARACTERS]}..."
