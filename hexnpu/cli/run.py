@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hexnpu.deploy.targets import Target
 
 
+NOT_FOUND = 127  # of a shell, env or loader
+
+
 def _run(
     context: typer.Context,
     command: Annotated[
@@ -105,7 +108,7 @@ def _execute(
     timeout: float | None, accept_new_host_key: bool,
 ) -> int:  # fmt: skip
     from hexnpu.deploy.device import Command, open_device, printed_command
-    from hexnpu.deploy.run import has_input, run
+    from hexnpu.deploy.run import has_input, missing_tool, run
 
     stdin = sys.stdin.buffer if sys.stdin is not None and has_input(sys.stdin.buffer) else None
     # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
@@ -118,10 +121,13 @@ def _execute(
     with _log(log) as copy, open_device(target, accept_new_host_key=accept_new_host_key) as device:
         if copy and stat.S_ISREG(os.fstat(copy.fileno()).st_mode):
             copy.truncate(0)
-        return run(
+        code = run(
             device, command, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy, stdin=stdin,
             timeout_s=timeout,
         )  # fmt: skip
+        if code == NOT_FOUND and (sentence := missing_tool(device, command)):
+            print(f"hexnpu: {sentence}", file=sys.stderr)
+        return code
 
 
 def _log(file: Path | None) -> contextlib.AbstractContextManager[BinaryIO | None]:

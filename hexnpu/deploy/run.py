@@ -12,9 +12,10 @@ from typing import BinaryIO
 
 from hexnpu.deploy.device import Command, Device
 from hexnpu.deploy.errors import DeployError, TimedOut
-from hexnpu.deploy.posix import ANSWER_S, what
+from hexnpu.deploy.posix import ANSWER_S, EXPAND, what
 from hexnpu.deploy.process import STDOUT, Process, fulfil_in_thread, start_thread
 from hexnpu.deploy.signals import ended_by_signals, ignored_signals
+from hexnpu.deploy.tools import TOOLS
 
 # How long to wait for output before the clock is looked at (and, on Windows, Ctrl-C is).
 _TICK_S = 0.5
@@ -64,6 +65,25 @@ def run(
             with ignored_signals():
                 _end(opening, command, device.name, reason)
             raise
+
+
+def missing_tool(device: Device, command: Command) -> str | None:
+    """A sentence, if the program is one of the tools that lie in ./bin and is not there: for exit code 127, which can
+    have other reasons."""
+    name = command.argv[0].removeprefix("./bin/")
+    if name not in TOOLS or not device.posix:
+        return None
+    try:
+        there = device.shell(f'd=$1; {EXPAND}; test -e "$d/bin/$2"', command.directory, name, timeout_s=ANSWER_S)
+    except DeployError:
+        return None
+    if there.code != 1:
+        return None
+    whose = "this project's" if name == "htp-server" else "a llama.cpp"
+    return (
+        f"no {name} in {command.directory}/bin on {device.name}: push {whose} package there (hexnpu push), "
+        "or name the folder that has it (--source, --target-dir)"
+    )
 
 
 def _end(opening: Future[Process], command: Command, name: str, reason: BaseException) -> None:

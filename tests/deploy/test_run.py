@@ -393,3 +393,29 @@ def test_a_relative_package_folder(tmp_path: Path, home: Path) -> None:
     for flag, expected in (("--install-dir", tmp_path / "pkg-x"), ("--target-dir", home / "pkg-x")):
         command = [*HEXNPU, "run", flag, "pkg-x", "--", "pwd"]
         assert subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE).stdout == f"{expected}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("tool", "script", "words"),
+    [
+        ("llama-cli", None, ["no llama-cli in ", "push a llama.cpp package", "--source"]),
+        ("htp-server", None, ["no htp-server in ", "push this project's package"]),
+        ("llama-cli", "exit 127", []),
+        ("no-such-tool", None, []),
+    ],
+)
+def test_a_tool_that_the_package_has_not(
+    transport: str | None, tmp_path: Path, tool: str, script: str | None, words: list[str]
+) -> None:
+    if transport is None:
+        pytest.skip("a program that cannot be started here is an error of its own")
+    folder = tmp_path / "to"
+    (folder / "bin").mkdir(parents=True)
+    if script:
+        (folder / "bin" / tool).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "bin" / tool).chmod(0o755)
+    command = [*HEXNPU, "run", "--target", transport, "--target-dir", "~/to" if merged(transport) else str(folder)]
+    done = subprocess.run([*command, "--", tool], cwd=REPO, stdin=subprocess.DEVNULL, capture_output=True)
+    told = [line for line in done.stderr.decode().splitlines() if line.startswith("hexnpu: ")]
+    assert done.returncode == 127 and len(told) == bool(words)
+    assert all(word in told[0] for word in words)
