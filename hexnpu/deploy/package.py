@@ -8,10 +8,11 @@ A llama.cpp checkout's presets install one folder deeper (pkg-.../llama.cpp/bin)
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from hexnpu.deploy.errors import PackageMissing
-from hexnpu.deploy.targets import Target
+from hexnpu.deploy.targets import WORDS, Target
 
 
 def is_llama_cpp(tree: Path) -> bool:
@@ -46,12 +47,29 @@ def install_dir(target: Target, source: Path, debug: bool) -> Path:
 def package_root(folder: Path) -> Path:
     """The folder with bin/ and lib/. Raises PackageMissing where there is none, or nothing in it."""
     if not folder.is_dir():
-        raise PackageMissing(f"no package folder {folder}: build it (hexnpu build), or name it by --install-dir")
+        way_out = _others(folder) or "build it (hexnpu build), or name it by --install-dir"
+        raise PackageMissing(f"no package folder {folder}: {way_out}")
     nested = folder / "llama.cpp"
     root = nested if nested.is_dir() and not (folder / "bin").is_dir() else folder
     if not any(root.iterdir()):
         raise PackageMissing(f"package folder {root} is empty: build it (hexnpu build), or name it by --install-dir")
     return root
+
+
+def _others(folder: Path) -> str:
+    """How to take one of the packages beside a folder that is not there: its word, if it is for the same kind of
+    target, or its name. Empty where there is none."""
+    there = sorted(other.name for other in folder.parent.glob("pkg-*") if other.is_dir())
+    if not there:
+        return ""
+    kind = WORDS.get(_word(folder.name))
+    flags = [f"--target {_word(n)}{' --debug' * n.endswith('-dbg')}" for n in there if WORDS.get(_word(n)) == kind]
+    ways = ", ".join([*(flags if kind else []), f"--install-dir {shlex.quote(str(folder.with_name(there[0])))}"])
+    return f"there is {', '.join(there)}; take one ({ways}), or build it (hexnpu build)"
+
+
+def _word(name: str) -> str:
+    return name.removeprefix("pkg-").removesuffix("-dbg")
 
 
 def local_package(source: Path, debug: bool) -> Path:

@@ -175,3 +175,14 @@ def test_a_windows_host_has_no_such_folder(package: Path) -> None:
     for folder in ("/x", "C:x", "\\\\server\\share"):
         command = ("run", "--target", "windows:box", "--target-dir", folder, "--print", "--", "true")
         assert "name its drive" in refused(2, *command)
+
+
+def test_a_package_under_another_word(tmp_path: Path) -> None:
+    """What is there is named, with the way to take it."""
+    for name in ("pkg-android", "pkg-android-dbg", "pkg-linux", "pkg-x"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+    told = refused(22, "push", "--target", "adb", "--source", tmp_path)
+    assert f"no package folder {tmp_path}/pkg-adb: there is pkg-android, pkg-android-dbg, pkg-linux, pkg-x;" in told
+    assert f"(--target android, --target android --debug, --install-dir {tmp_path}/pkg-android)" in told
+    told = refused(22, "push", "--target", "windows:box", "--source", tmp_path)
+    assert f"take one (--install-dir {tmp_path}/pkg-android), or build it (hexnpu build)" in told
