@@ -70,6 +70,10 @@ def build(
             show_default="/data/local/tmp/hexnpu or ~/hexnpu",
         ),
     ] = None,
+    accept_new_host_key: Annotated[
+        bool,
+        typer.Option("--accept-new-host-key", help="With --push: take an unknown SSH host's key into known_hosts."),
+    ] = False,
 ) -> None:
     """Build the kernels and the device server, or a llama.cpp checkout, for a target."""
     from hexnpu.deploy import build as builds
@@ -79,6 +83,8 @@ def build(
 
     if target_dir is not None and not push:
         raise UsageError("--target-dir is where --push puts the package; add --push")
+    if accept_new_host_key and not push:
+        raise UsageError("--accept-new-host-key is for the host that --push connects to; add --push")
     where = parse_target(target) if push else builds.build_target(target)
     built = builds.resolve(
         where, source=source, build_dir=build_dir, install_dir=install_dir, jobs=jobs, native=no_docker,
@@ -90,4 +96,5 @@ def build(
         from hexnpu.cli.push import push_package
         from hexnpu.deploy import package
 
-        push_package(where, built.install_dir, target_dir or package.target_dir(where, built.source))
+        directory = target_dir or package.target_dir(where, built.source)
+        push_package(where, built.install_dir, directory, accept_new_host_key=accept_new_host_key)

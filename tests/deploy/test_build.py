@@ -219,6 +219,7 @@ def test_missing_image_is_pulled(machine: Machine) -> None:
         ("", ["--target", "linux:"], 2, "is none of"),
         ("", ["--target", "linux", "--push"], 2, "is none of"),
         ("", ["--target-dir", "/x"], 2, "add --push"),
+        ("", ["--accept-new-host-key"], 2, "add --push"),
         ("", ["--build-dir", "/elsewhere"], 2, "is not inside"),
         ("", ["--source", "/nowhere"], 2, "has no CMakeLists.txt"),
         ("", ["-j", "0"], 2, "jobs"),
@@ -416,6 +417,20 @@ def test_build_then_push(machine: Machine, sshd: Sshd, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert (machine.tree / "pkg-linux" / "bin" / "tool").read_text() == "tool\n"
     assert (there / "bin" / "tool").read_text() == "tool\n"
+
+
+def test_push_to_a_new_host(machine: Machine, sshd: Sshd, home: Path) -> None:
+    """Only with --accept-new-host-key, as in `hexnpu push`."""
+    known = home / ".ssh" / "known_hosts"
+    line = known.read_text()
+    known.unlink()
+    machine.install("cmake", '#!/bin/sh\n[ "$1" != --install ] || { mkdir -p "$4/bin"; echo tool > "$4/bin/tool"; }\n')
+    for tool in ("mkdir", "sh"):
+        (machine.bin / tool).symlink_to(f"/bin/{tool}")
+    command = "--no-docker", "--target", sshd.target, "--push", "--target-dir", str(home / "there")
+    assert machine.build(*command).returncode == 17
+    assert machine.build(*command, "--accept-new-host-key").returncode == 0
+    assert (home / "there/bin/tool").exists() and line.split()[1:3] == known.read_text().split()[1:3]
 
 
 def test_build_without_result_pushes_nothing(machine: Machine, sshd: Sshd, tmp_path: Path) -> None:
