@@ -77,8 +77,9 @@ def push_package(
 
 def _summary(report: Report, where: str, dry_run: bool, seconds: float) -> str:
     verb = "would send" if dry_run else "sent"
+    files = "1 file" if len(report.sent) == 1 else f"{len(report.sent)} files"
     return (
-        f"{where}: {verb} {len(report.sent)} files ({report.sent_bytes / 2**20:.1f} MiB), "
+        f"{where}: {verb} {files} ({report.sent_bytes / 2**20:.1f} MiB), "
         f"removed {len(report.removed)}, unchanged {report.unchanged}; {seconds:.2f} s"
     )
 

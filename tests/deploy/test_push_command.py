@@ -30,6 +30,9 @@ def test_summary_and_dry_run(command: list[str], tmp_path: Path) -> None:
     assert done.stdout == b""
     assert done.stderr.startswith(f"this machine:{tmp_path}/to: sent 2 files (1.0 MiB), removed 0".encode())
     assert done.stderr.count(b"\n") == 1
+    (tmp_path / "pkg-x/new\nline").write_text("y")
+    one = subprocess.run(command, cwd=REPO, capture_output=True, check=True)
+    assert b": sent 1 file (0.0 MiB), removed 0, unchanged 1;" in one.stderr
     (tmp_path / "pkg-x/bin/tool").unlink()
     dry = subprocess.run([*command, "--dry-run"], cwd=REPO, capture_output=True, check=True)
     assert dry.stdout == b"remove  bin/tool\n"
