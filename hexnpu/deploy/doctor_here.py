@@ -51,7 +51,7 @@ def container_engine() -> list[Finding]:
     try:
         container.check_daemon(engine, ENGINE_TIMEOUT_S)
     except container.EngineNotRunning as error:
-        return wrong(what, str(error), "start it; until then build with --no-docker")
+        return note(what, str(error), "needed for builds in the container only: start it")
     findings = ok(what, f"{engine} answers")
     for system in ("android", "linux"):
         image = container.image(container.URL, container.VERSION, system, "")
