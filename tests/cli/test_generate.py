@@ -38,6 +38,12 @@ def test_readme_shows_what_the_command_prints(demo_gguf: Path) -> None:
     ]
 
 
+def test_readme_shows_what_plan_prints(demo_gguf: Path) -> None:
+    (shown,) = re.findall(r"    \$ hexnpu plan \$MODEL\n((?:    .*\n)+)", (ROOT / "README.md").read_text())
+    result = hexnpu("plan", demo_gguf)
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [line[4:] for line in shown.splitlines()]
+
+
 def test_stats_count_every_op_on_the_npu(tiny: Path) -> None:
     result = hexnpu("generate", tiny, "-p", "the thing", "-n", "5", "--stats", "--strict")
     assert result.returncode == 0, result.stderr

@@ -77,7 +77,7 @@ def immediate_range(name: str) -> list[int]:
 
 def clang_headers() -> Path:
     spec = importlib.util.find_spec("ziglang")
-    assert spec is not None and spec.submodule_search_locations
+    assert spec is not None and spec.submodule_search_locations, "ziglang is missing: run .venv/bin/pytest (make dev)"
     return Path(spec.submodule_search_locations[0]) / "lib/include"
 
 

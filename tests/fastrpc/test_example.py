@@ -28,3 +28,5 @@ def test_readme_shows_what_the_commands_print(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [line for line in shown if not line.startswith("$ ")]
     assert "1 session, 1 call, 0 queue packets, 0 B mapped, 0 faults" in result.stderr
+    head = (ROOT / "docs/fastrpc.md").read_text().split("\n\n")[1]
+    assert [line[4:] for line in head.splitlines()] == commands
