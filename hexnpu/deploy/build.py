@@ -17,19 +17,27 @@ from hexnpu.deploy import container, package
 from hexnpu.deploy.command import run_echoed
 from hexnpu.deploy.configured import configured
 from hexnpu.deploy.errors import DeployError
-from hexnpu.deploy.presets import check_preset, refresh_presets
+from hexnpu.deploy.presets import check_preset, preset_names, refresh_presets, variables_read
 from hexnpu.deploy.targets import WORDS, Target, parse_target
 from hexnpu.errors import UsageError
 from hexnpu.native import kernels_dir
 
 PRESET_SYSTEMS = ("android", "linux", "windows")
 OPEN_PREFIX = "open-"
+# Folders of the vendor's tools, which its presets take from the environment.
+SDK_FOLDERS = ("HEXAGON_SDK_ROOT", "HEXAGON_TOOLS_ROOT", "ANDROID_NDK_ROOT")
 
 
 class NoCMake(DeployError):
     """A native build without cmake."""
 
     exit_code = 27
+
+
+class NoSdk(DeployError):
+    """A native build with a preset of the vendor's, without its tools."""
+
+    exit_code = 28
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,7 @@ def run(build: Build) -> None:
 def _run_native(build: Build) -> None:
     if not shutil.which("cmake"):
         raise NoCMake("cmake is missing: apt-get install cmake (or pip install cmake)")
+    _check_sdk(build)
     if not os.access(build.source, os.W_OK) and build.build_dir.is_relative_to(build.source):
         raise UsageError(
             f"{build.source} cannot be written: give --build-dir and --install-dir, or a copy of it by --source"
@@ -124,6 +133,22 @@ def _run_native(build: Build) -> None:
     with configured(build.build_dir, build.preset) as fresh:
         for step in steps(build, str(build.build_dir), str(build.install_dir), [*fresh, *options]):
             run_echoed(step, build.source, environment)
+
+
+def _check_sdk(build: Build) -> None:
+    """CMake would say so too, but pages above its last line."""
+    read = variables_read(build.source, build.preset)
+    missing = [name for name in SDK_FOLDERS if name in read and not Path(os.environ.get(name) or "/dev/null").is_dir()]
+    if not missing:
+        return
+    several = len(missing) > 1
+    named = f"{', '.join(missing)} {'are' if several else 'is'}"
+    ways = [f"set {'them' if several else 'it'}"]
+    if "-windows-" not in build.preset:
+        ways.append("build in the container (without --no-docker)")
+    if open_presets := [name for name in preset_names(build.source) if name.startswith(OPEN_PREFIX)]:
+        ways.append(f"take a --preset that needs no SDK ({', '.join(open_presets)})")
+    raise NoSdk(f"{build.preset} needs the vendor's SDK, and {named} not set to a folder: {'; or '.join(ways)}")
 
 
 def _in_container(source: Path, folder: Path) -> str:

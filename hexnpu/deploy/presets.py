@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -70,12 +71,32 @@ def check_preset(tree: Path, preset: str) -> None:
 
 def preset_names(tree: Path) -> Iterator[str]:
     """The configure presets that can be used, of the tree's files and of what they include."""
+    return (preset["name"] for preset in _presets(tree) if not preset.get("hidden"))
+
+
+def variables_read(tree: Path, preset: str) -> set[str]:
+    """The caller's variables that a preset, or what it inherits, reads (`$env{X}`) and does not set itself.
+
+    Values of the wrong shape are CMake's to complain of.
+    """
+    presets = {p["name"]: p for p in _presets(tree)}
+    names = [preset]
+    for name in names:
+        inherited = presets.get(name, {}).get("inherits")
+        others = inherited if isinstance(inherited, list) else [inherited]
+        names += [other for other in others if isinstance(other, str) and other not in names]
+    taken = [presets[name] for name in names if name in presets]
+    environments = [p["environment"] for p in taken if isinstance(p.get("environment"), dict)]
+    return set(re.findall(r"\$env\{(\w+)\}", json.dumps(taken))).difference(*environments)
+
+
+def _presets(tree: Path) -> Iterator[dict[str, Any]]:
     for name in FILES:
         if (tree / name).is_file():
-            yield from _names(tree / name, ())
+            yield from _presets_of(tree / name, ())
 
 
-def _names(file: Path, includers: tuple[Path, ...]) -> Iterator[str]:
+def _presets_of(file: Path, includers: tuple[Path, ...]) -> Iterator[dict[str, Any]]:
     """`includers`: the files that led here. Raises PresetMissing for what CMake would not take either."""
     file = file.resolve()
     if file in includers:
@@ -85,12 +106,11 @@ def _names(file: Path, includers: tuple[Path, ...]) -> Iterator[str]:
         if not isinstance(other, str) or "\0" in other:
             raise PresetMissing(f"the presets in {file}: include has {other!r}, which is no file name")
         if "$" not in other:  # a name with macros is CMake's to expand
-            yield from _names(file.parent / other, (*includers, file))
+            yield from _presets_of(file.parent / other, (*includers, file))
     for preset in _list(file, content, "configurePresets"):
         if not isinstance(preset, dict) or not isinstance(preset.get("name"), str):
             raise PresetMissing(f"the presets in {file}: configurePresets has one without a name")
-        if not preset.get("hidden"):
-            yield preset["name"]
+        yield preset
 
 
 def _read(file: Path) -> dict[str, Any]:

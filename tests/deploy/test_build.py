@@ -237,6 +237,41 @@ def test_what_can_be_wrong(machine: Machine, does: str, flags: list[str], code: 
     assert not list(machine.tree.glob("build-*"))
 
 
+@pytest.mark.parametrize(
+    ("preset", "set_here", "missing"),
+    [
+        ("arm64-android-snapdragon-release", "", "HEXAGON_SDK_ROOT, HEXAGON_TOOLS_ROOT, ANDROID_NDK_ROOT are"),
+        ("arm64-android-snapdragon-release", "HEXAGON_SDK_ROOT ANDROID_NDK_ROOT", "HEXAGON_TOOLS_ROOT is"),
+        ("arm64-linux-snapdragon-debug", "", "HEXAGON_SDK_ROOT, HEXAGON_TOOLS_ROOT are"),
+        ("arm64-windows-snapdragon-debug", "", "HEXAGON_SDK_ROOT, HEXAGON_TOOLS_ROOT are"),
+        ("arm64-linux-snapdragon-debug", "HEXAGON_SDK_ROOT HEXAGON_TOOLS_ROOT", ""),
+        ("open-linux-arm64", "", ""),
+        ("mine", "", ""),
+        ("odd", "", ""),
+    ],
+)
+def test_a_native_build_without_the_sdk(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, preset: str, set_here: str, missing: str
+) -> None:
+    """One line before cmake is started, whose own is pages above its last. A preset may set the variables itself."""
+    machine.install("cmake")
+    for name in ("HEXAGON_SDK_ROOT", "HEXAGON_TOOLS_ROOT", "ANDROID_NDK_ROOT"):
+        monkeypatch.setenv(name, str(machine.tree) if name in set_here.split() else "")
+    presets = json.loads((kernels_dir() / "CMakePresets.json").read_text())
+    own = {"HEXAGON_SDK_ROOT": "/a", "HEXAGON_TOOLS_ROOT": "/b"}
+    presets["configurePresets"] += [
+        {"name": "mine", "inherits": "arm64-linux-snapdragon", "environment": own},
+        {"name": "odd", "inherits": ["odd", "mine", 3, []], "environment": 3},
+    ]
+    (machine.tree / "CMakePresets.json").write_text(json.dumps(presets))
+    result = machine.build("--no-docker", "--preset", preset)
+    assert (result.returncode, len(machine.calls())) == ((28, 0) if missing else (0, 3)), result.stderr
+    if missing:
+        (line,) = result.stderr.splitlines()
+        assert f"hexnpu: {preset} needs the vendor's SDK, and {missing} not set to a folder: set " in line
+        assert ("without --no-docker" in line) == ("windows" not in preset) and "open-android-arm64" in line
+
+
 def test_windows_is_always_native(machine: Machine) -> None:
     machine.install("docker")
     machine.install("cmake")
