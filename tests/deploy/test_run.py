@@ -404,11 +404,11 @@ def test_a_relative_package_folder(tmp_path: Path, home: Path) -> None:
         ("no-such-tool", None, []),
     ],
 )
+@pytest.mark.parametrize("transport", ["ssh", "ssh-master", "adb", "adb-without-shell-v2"], indirect=True)
 def test_a_tool_that_the_package_has_not(
-    transport: str | None, tmp_path: Path, tool: str, script: str | None, words: list[str]
+    transport: str, tmp_path: Path, tool: str, script: str | None, words: list[str]
 ) -> None:
-    if transport is None:
-        pytest.skip("a program that cannot be started here is an error of its own")
+    """(On this machine a program that cannot be started is an error of its own.)"""
     folder = tmp_path / "to"
     (folder / "bin").mkdir(parents=True)
     if script:
