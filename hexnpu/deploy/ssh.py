@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command
-from hexnpu.deploy.errors import ConnectionLost
+from hexnpu.deploy.errors import ConnectionLost, DeployError
 from hexnpu.deploy.posix import ssh_line
 from hexnpu.deploy.process import STDERR, STDOUT, start_thread
 from hexnpu.deploy.stream import StreamDevice, StreamProcess
@@ -88,8 +88,16 @@ class SshDevice(StreamDevice):
         try:
             channel = transport.open_session(timeout=15)
             channel.exec_command(line)
+        except paramiko.ChannelException as error:
+            raise DeployError(
+                f"{self.name} opens no further session on this connection ({error.text}): push and run need 2; "
+                "raise MaxSessions in its sshd_config"
+            ) from None
         except (paramiko.SSHException, EOFError, OSError) as error:
-            raise ConnectionLost(f"{self.name} did not start a program: {error or 'connection closed'}") from None
+            why = str(error) or type(error).__name__
+            raise ConnectionLost(
+                f"{self.name} did not start a program ({why}): check cable or network, and repeat"
+            ) from None
         return channel
 
     def close(self) -> None:

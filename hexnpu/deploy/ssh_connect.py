@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hexnpu.deploy.errors import AuthFailed, DeployError, HostNotFound, PortRefused
+from hexnpu.deploy.errors import AuthFailed, ConnectionLost, DeployError, HostNotFound, PortRefused
 from hexnpu.deploy.known_hosts import KnownHosts, known_hosts
 from hexnpu.deploy.ssh_config import SshHost, ssh_host
 from hexnpu.deploy.ssh_proxy import Proxy
@@ -123,7 +123,8 @@ def _channel(hop: SshHost, jump: SSHClient) -> Any:
     try:
         return transport.open_channel("direct-tcpip", (hop.address, hop.port), ("127.0.0.1", 0), timeout=_TCP_S)
     except Exception as error:
-        raise PortRefused(f"{hop} cannot be reached from its jump host: {error}") from None
+        why = str(error) or type(error).__name__
+        raise PortRefused(f"{hop} cannot be reached from its jump host: {why}") from None
 
 
 @dataclass(frozen=True)
@@ -153,10 +154,11 @@ def _open(hop: SshHost, sock: Any, target: Target, accept: bool) -> SSHClient:
     except BaseException as error:
         transport = client.get_transport()
         encrypted = transport is not None and transport.initial_kex_done
+        alive = transport is not None and transport.is_active()
         close(client)
         sock.close()
         if isinstance(error, Exception) and not isinstance(error, DeployError):
-            raise _connection_error(hop, error, encrypted, sock) from None
+            raise _connection_error(hop, error, encrypted, alive, sock) from None
         raise
     transport = client.get_transport()
     assert transport
@@ -189,9 +191,16 @@ def _key_type(algorithm: str) -> str:
     return "ssh-rsa" if algorithm.startswith("rsa-sha2") else algorithm
 
 
-def _connection_error(hop: SshHost, error: Exception, encrypted: bool, sock: Any) -> DeployError:
+def _connection_error(hop: SshHost, error: Exception, encrypted: bool, alive: bool, sock: Any) -> DeployError:
     paramiko = _paramiko()
-    # After the key exchange only authentication is left; what is wrong with one key file comes as many exceptions.
+    why = str(error) or type(error).__name__
+    # After the key exchange only authentication is left.
+    if encrypted and (not alive or "timeout" in why):
+        return ConnectionLost(
+            f"the connection to {hop} was lost during the login ({why}): repeat; "
+            "if it always is, look at its log, and whether the agent holds more keys than its MaxAuthTries"
+        )
+    # What is wrong with one key file comes as many exceptions.
     if encrypted and isinstance(error, paramiko.SSHException | ValueError):
         tried = ", ".join(hop.keys) or "~/.ssh/id_*"
         return AuthFailed(
@@ -208,6 +217,5 @@ def _connection_error(hop: SshHost, error: Exception, encrypted: bool, sock: Any
                 f"{hop}: its ProxyCommand ended with {how}, before an SSH server answered: try it by hand{said}"
             )
     if isinstance(error, TimeoutError) or re.search("banner|protocol version", str(error)):
-        return PortRefused(f"{hop} does not speak SSH, or not in time: is this its SSH port? ({error}){said}")
-    why = error or type(error).__name__
+        return PortRefused(f"{hop} does not speak SSH, or not in time: is this its SSH port? ({why}){said}")
     return PortRefused(f"{hop}: the SSH connection failed ({why}): look at the server's log{said}")

@@ -178,7 +178,10 @@ class MasterDevice(StreamDevice):
             kind, body = line.receive()
             if kind in (_DENIED, _FAILURE):
                 reason = decode(body[8:])
-                raise DeployError(f"{self.name}: its master connection opened no session ({reason}); ssh -O stop it")
+                raise DeployError(
+                    f"{self.name}: its master connection opened no session ({reason}): ssh -O stop it, "
+                    "or raise MaxSessions there"
+                )
             if kind != _OPENED:
                 raise OSError(f"unexpected answer {kind:#x}")
             line.sock.settimeout(None)

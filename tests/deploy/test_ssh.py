@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import paramiko
 import pytest
 
 from hexnpu.deploy.device import Command, Upload, open_device
@@ -63,9 +66,9 @@ def test_proxy_command(sshd: Sshd, home: Path) -> None:
     configure(
         home,
         f"Host box\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User {sshd.user}\n"
-        "  ProxyCommand python3 -c 'import socket,os,threading as t;s=socket.create_connection((\"%h\",%p));"
-        "t.Thread(target=lambda:[s.sendall(d) for d in iter(lambda:os.read(0,9999),b\"\")],daemon=True).start();"
-        "[os.write(1,d) for d in iter(lambda:s.recv(9999),b\"\")]' 2>/dev/null\n",
+        '  ProxyCommand python3 -c \'import socket,os,threading as t;s=socket.create_connection(("%h",%p));'
+        't.Thread(target=lambda:[s.sendall(d) for d in iter(lambda:os.read(0,9999),b"")],daemon=True).start();'
+        '[os.write(1,d) for d in iter(lambda:s.recv(9999),b"")]\' 2>/dev/null\n',
     )
     assert connects("linux:box")
 
@@ -260,3 +263,66 @@ def test_a_command_line_that_is_too_long(transport: str, kib: int) -> None:
             device.open(Command(("echo", *["x" * 999] * kib))).exit_code()
         assert "x" * 9 not in str(error.value)
         assert device.open(Command(("true",))).exit_code() == 0
+
+
+def test_a_server_that_allows_one_session(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "strict", sshd.program)
+    server.start("MaxSessions 1\n")
+    try:
+        (server.folder / "authorized_keys").write_text((sshd.folder / "authorized_keys").read_text())
+        (home / ".ssh/known_hosts").write_text(server.known_hosts_line())
+        with open_device(parse_target(server.target)) as device:
+            first = device.open(Command(("cat",)))
+            with pytest.raises(DeployError, match="2; raise MaxSessions in its sshd_config") as error:
+                device.open(Command(("true",)))
+            assert "ChannelException" not in str(error.value)
+            first.close_stdin()
+            assert first.exit_code() == 0
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped", "too many keys"])
+def test_a_connection_that_is_lost_during_the_login(
+    sshd: Sshd, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The keys are not at fault."""
+    login = paramiko.Transport.auth_publickey
+
+    def interrupted(transport: paramiko.Transport, *words: Any) -> list[str]:
+        if how == "killed":
+            server.kill_connections()
+        else:
+            assert server.process
+            for child in children(server.process.pid):
+                for pid in (*children(child), child):
+                    os.kill(pid, signal.SIGSTOP)
+        return login(transport, *words)
+
+    server = Sshd(tmp_path / "strict", sshd.program)
+    server.start("MaxAuthTries 1\n")
+    try:
+        (home / ".ssh/known_hosts").write_text(server.known_hosts_line())
+        (server.folder / "authorized_keys").touch()
+        monkeypatch.setattr("hexnpu.deploy.ssh_connect._AUTH_S", 0.3 if how == "stopped" else 20)
+        if how != "too many keys":
+            monkeypatch.setattr(paramiko.Transport, "auth_publickey", interrupted)
+        with pytest.raises(ConnectionLost, match=r"was lost during the login .*: repeat") as error:
+            connects(server.target)
+        assert "accepted no key" not in str(error.value) and "MaxAuthTries" in str(error.value)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("error", [EOFError(), paramiko.SSHException(), TimeoutError()])
+def test_an_error_without_words_is_named(sshd: Sshd, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    with open_device(parse_target(sshd.target)) as device, monkeypatch.context() as patch:
+        patch.setattr(paramiko.Transport, "open_session", fail)
+        with pytest.raises(ConnectionLost, match=rf"did not start a program \({type(error).__name__}\): check"):
+            device.open(Command(("true",)))
+    monkeypatch.setattr(paramiko.SSHClient, "connect", fail)
+    with pytest.raises(PortRefused, match=rf"\({type(error).__name__}\)"):
+        connects(sshd.target)
