@@ -14,10 +14,11 @@ from hexnpu.deploy.stream import StreamDevice, StreamProcess
 from hexnpu.deploy.targets import Target
 
 if TYPE_CHECKING:
-    from paramiko import Channel, SSHClient
+    from paramiko import Channel, SSHClient, Transport
 
 # The largest payload of one SSH packet that every server takes (32 KiB less what paramiko keeps for itself).
 _PACKET = 32768 - 64
+_SESSION_S = 15
 
 
 class SshProcess(StreamProcess):
@@ -86,7 +87,7 @@ class SshDevice(StreamDevice):
         if transport is None or not transport.is_active():
             raise ConnectionLost(f"the connection to {self.name} was lost")
         try:
-            channel = transport.open_session(timeout=15)
+            channel = _open_session(transport)
             channel.exec_command(line)
         except paramiko.ChannelException as error:
             raise DeployError(
@@ -105,3 +106,13 @@ class SshDevice(StreamDevice):
 
         for client in self._clients:
             close(client)
+
+
+def _open_session(transport: Transport) -> Channel:
+    import paramiko
+
+    try:
+        return transport.open_session(timeout=_SESSION_S)
+    except paramiko.ChannelException:
+        # sshd may count one that we have just closed until it has answered this.
+        return transport.open_session(timeout=_SESSION_S)

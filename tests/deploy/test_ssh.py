@@ -265,7 +265,7 @@ def test_a_command_line_that_is_too_long(transport: str, kib: int) -> None:
         assert device.open(Command(("true",))).exit_code() == 0
 
 
-def test_a_server_that_allows_one_session(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+def test_a_server_that_allows_few_sessions(sshd: Sshd, home: Path, tmp_path: Path) -> None:
     server = Sshd(tmp_path / "strict", sshd.program)
     server.start("MaxSessions 1\n")
     try:
@@ -278,6 +278,9 @@ def test_a_server_that_allows_one_session(sshd: Sshd, home: Path, tmp_path: Path
             assert "ChannelException" not in str(error.value)
             first.close_stdin()
             assert first.exit_code() == 0
+            first.close()
+            for _ in range(40):
+                assert device.shell("true").code == 0
     finally:
         server.stop()
 
