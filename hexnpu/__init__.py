@@ -1,14 +1,15 @@
 """hexnpu: offload, deploy, profile and emulate for the Snapdragon Hexagon NPU.
 
-The names below are imported when they are first used: `import hexnpu.profile` does not load the offload path.
+The names below are imported when they are first used: `import hexnpu.profile` does not load the offload path. Nor is
+anything else loaded here: what takes time before `hexnpu.__main__` runs, Ctrl-C would end with a traceback.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # for type checkers it is true, as typing's is
 if TYPE_CHECKING:
+    from typing import Any
+
     from hexnpu.errors import DeviceError, GroupLost, HexnpuError, SessionLost, UsageError
     from hexnpu.fuse import Fusion
     from hexnpu.graph import Graph, Tensor
@@ -31,6 +32,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(f"hexnpu.{home}"), name)

@@ -419,3 +419,9 @@ def test_a_tool_that_the_package_has_not(
     told = [line for line in done.stderr.decode().splitlines() if line.startswith("hexnpu: ")]
     assert done.returncode == 127 and len(told) == bool(words)
     assert all(word in told[0] for word in words)
+
+
+def test_hardly_anything_is_loaded_before_ctrl_c_is_silent() -> None:
+    script = "import sys; before = set(sys.modules); import hexnpu.__main__; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-S", "-c", script], cwd=REPO, stdout=subprocess.PIPE, check=True)
+    assert done.stdout.decode().split() == ["__future__", "hexnpu", "hexnpu.__main__"]
