@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +17,9 @@ from pathlib import Path
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.signals import ended_by_signals
 
-# What a command is given to end by itself when we are ended.
+# What a command and its children are given to end by themselves when we are ended.
 END_TIMEOUT_S = 10.0
+_TICK_S = 0.02
 
 
 class CommandFailed(DeployError):
@@ -73,10 +75,25 @@ def run_echoed(
 
 
 def _end(process: subprocess.Popen[bytes], grouped: bool) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    deadline = time.monotonic() + END_TIMEOUT_S
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGTERM) if grouped else process.terminate()
-    try:
-        process.wait(END_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL) if grouped else process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(END_TIMEOUT_S)
+        # Its children may take longer.
+        while grouped and _runs(process.pid) and time.monotonic() < deadline:
+            time.sleep(_TICK_S)
+        os.killpg(process.pid, signal.SIGKILL) if grouped else process.kill()
+
+
+def _runs(group: int) -> bool:
+    """Whether a process of it is left that is no zombie: init can be slow to reap, and in a container may never do so.
+    Without /proc zombies count. Raises OSError where the group has gone."""
+    os.killpg(group, 0)
+    files = list(Path("/proc").glob("[0-9]*/stat"))
+    for file in files:
+        with contextlib.suppress(OSError):
+            state, _, its_group = file.read_bytes().rpartition(b")")[2].split()[:3]
+            if int(its_group) == group and state not in (b"Z", b"X"):
+                return True
+    return not files

@@ -176,6 +176,24 @@ def test_what_ends_us_ends_the_command_and_its_children(
     assert process.returncode == code
 
 
+@pytest.mark.parametrize(
+    ("timeout_s", "child", "said"),
+    [
+        (0.2, "trap '' TERM; echo started; exec sleep 1000", b""),
+        (60, "trap 'echo bye; exit' TERM; echo started; while :; do sleep 0.01; done", b"bye\n"),
+    ],
+)
+def test_children_that_outlive_the_command(timeout_s: float, child: str, said: bytes) -> None:
+    """They have the same time to end by themselves as the command, and are killed then."""
+    command = ["sh", "-c", f"({child}) & wait"]
+    script = f"from hexnpu.deploy import command as c; c.END_TIMEOUT_S = {timeout_s}; c.run_echoed({command})"
+    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout and process.stdout.readline() == b"started\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=50) == (said, None)
+    assert process.returncode == 143
+
+
 def test_a_signal_while_the_command_is_being_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes when the command runs already, but the thread that starts it has not been heard of."""
     pid = tmp_path / "pid"
