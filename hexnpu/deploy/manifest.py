@@ -26,7 +26,7 @@ CHUNK = 256 * 1024
 # The time that all transports and file systems can keep.
 _MAX_TIME = 0xFFFFFFFF
 # Of what a manifest has of a file.
-_TYPES = {"sha256": str, "link": str, "size": int, "mode": int, "mtime": int}
+_TYPES = {"sha256": str, "was": str, "link": str, "size": int, "mode": int, "mtime": int}
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,10 @@ def executable_mode(source: Path) -> int:
 
 @dataclass
 class Manifest:
-    """`files`: path -> sha256, size, mode, mtime; of a symlink: link (its target). `folders`: paths."""
+    """`files`: path -> sha256, size, mode, mtime; of a symlink: link (its target). `folders`: paths.
+
+    In next.json also `was`: the print of what an interrupted push had brought there (see survey.remote_prints).
+    """
 
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     folders: tuple[str, ...] = ()

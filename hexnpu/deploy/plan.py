@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from hexnpu.deploy.device import Device
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.manifest import INCOMING, STATE_DIR, Manifest, Package, PackageFile
 from hexnpu.deploy.source import Source
-from hexnpu.deploy.survey import Survey, remote_sums
+from hexnpu.deploy.survey import Survey, remote_prints, remote_sums, symlink_print
 
 
 @dataclass
 class Plan:
-    """`make_plan` asks the target nothing; `ask_sums` leaves neither `unsure` nor `begun`."""
+    """`make_plan` asks the target nothing; `ask_sums` leaves nothing `unsure`, `begun` or `doubtful`."""
 
     unchanged: list[PackageFile] = field(default_factory=list)
     # (file, how many of its bytes are in `incoming` already)
@@ -29,6 +30,10 @@ class Plan:
     # What former pushes brought and this package lacks: files, and folders if they are empty, the deepest first.
     remove: list[str] = field(default_factory=list)
     remove_folders: list[str] = field(default_factory=list)
+    # Only a push that was interrupted in its commit knows them: what lies there may be its own, or somebody else's.
+    doubtful: list[str] = field(default_factory=list)
+    # Those of them that are its own, and their prints.
+    own: dict[str, str] = field(default_factory=dict)
     # Of what the target will have; what is sent comes to it when its sum is known.
     manifest: Manifest = field(default_factory=Manifest)
 
@@ -47,6 +52,9 @@ def make_plan(source: Source, state: Survey) -> Plan:
     plan = Plan(manifest=Manifest(folders=tuple(package.folders)))
     for file in package.files:
         there, entry = state.files.get(file.path), state.manifest.files.get(file.path, {})
+        if file.path in state.unfinished.files:
+            # The manifest may tell of what was there before: only the sum counts.
+            entry = {}
         if file.link is not None:
             same = there is not None and there.is_link and there.size == file.size and entry.get("link") == file.link
             _take(plan, file, None, 0) if same else plan.send.append((file, 0))
@@ -58,11 +66,12 @@ def make_plan(source: Source, state: Survey) -> Plan:
             _fetch(plan, file, state)
         else:
             _take(plan, file, source.sha256(file), there.mtime, there.mode)
-    former = (state.manifest, state.unfinished)
-    removed = {path for manifest in former for path in manifest.files} - {file.path for file in package.files}
+    former, wanted = (state.manifest, state.unfinished), {file.path for file in package.files}
+    plan.remove = sorted(state.manifest.files.keys() - wanted)
+    plan.doubtful = sorted(state.unfinished.files.keys() - state.manifest.files.keys())
+    removed = {*plan.remove, *plan.doubtful} - wanted
     folders = {str(parent) for path in removed for parent in PurePosixPath(path).parents} - {"."}
     folders |= {path for manifest in former for path in manifest.folders}
-    plan.remove = sorted(removed)
     plan.remove_folders = sorted(folders - set(package.folders), key=lambda path: (-path.count("/"), path))
     return plan
 
@@ -105,11 +114,32 @@ def ask_sums(device: Device, directory: str, source: Source, state: Survey, plan
             plan.send.append((file, have))
         else:
             plan.send.append((file, 0))
+    doubtful, plan.doubtful = plan.doubtful, []
+    prints = remote_prints(device, directory, doubtful)
+    plan.own = {path: prints[path] for path in prints if prints[path] in _prints(state.unfinished.files[path])}
+    plan.remove = sorted({*plan.remove, *plan.own} - {file.path for file in source.package.files})
+
+
+def _prints(entry: dict[str, Any]) -> set[str]:
+    """Of what interrupted pushes may have brought."""
+    prints = {entry[name] for name in ("sha256", "was") if name in entry}
+    return prints | {symlink_print(entry["link"])} if "link" in entry else prints
+
+
+def next_manifest(state: Survey, plan: Plan) -> Manifest:
+    """All that the target's manifest will not tell truly while the commit of this plan is under way."""
+    old, unfinished = state.manifest.files, state.unfinished.files
+    files = {path: unfinished.get(path, {}) for path in plan.remove}
+    for path, entry in plan.manifest.files.items():
+        if path in unfinished or entry != old.get(path):
+            files[path] = entry
+    files |= {path: {**files[path], "was": known} for path, known in plan.own.items()}
+    return Manifest(files, (*plan.manifest.folders, *plan.remove_folders))
 
 
 def refuse_clashes(about: str, package: Package, state: Survey, plan: Plan) -> None:
     """Raises DeployError where what no push brought is in the way of a file or a folder of the package."""
-    removed = {*plan.remove, *plan.remove_folders}
+    removed = {*plan.remove, *plan.doubtful, *plan.remove_folders}
     for path in (STATE_DIR, *package.folders):
         there = state.files.get(path)
         if there and not there.is_folder and path not in removed:

@@ -3,7 +3,7 @@
 On the target, in TARGET_DIR/.hexnpu:
 
     manifest.json     what was pushed: size, mode, time and sha256 of every file, and the folders
-    next.json         the paths of a push whose renames are under way
+    next.json         what pushes bring and remove whose commit is under way, or was interrupted
     incoming/...      files on their way, under the paths they will have
     rest/...          the rest of a file of which `incoming` had a beginning
     commit.sh         the renames that end a push
@@ -23,7 +23,7 @@ from hexnpu.deploy.device import Device, Upload
 from hexnpu.deploy.leftovers import tidy
 from hexnpu.deploy.lock import Lock
 from hexnpu.deploy.manifest import COMMIT, INCOMING, REST, STATE_DIR, Manifest
-from hexnpu.deploy.plan import Plan, ask_sums, make_plan, refuse_clashes
+from hexnpu.deploy.plan import Plan, ask_sums, make_plan, next_manifest, refuse_clashes
 from hexnpu.deploy.quoting import encode
 from hexnpu.deploy.source import Source
 from hexnpu.deploy.survey import Survey, survey
@@ -68,7 +68,7 @@ def push(device: Device, source: Source, directory: str, *, dry_run: bool = Fals
     directory = _from_home(directory)
     state, plan = _look(device, directory, source)
     if dry_run:
-        ask_sums(device, directory, source, state, plan)
+        _settle(device, directory, source, state, plan)
     else:
         # What an interrupted push left may be a part of it, or in its place.
         state.require(device.name, 0 if state.leftovers else plan.send_bytes)
@@ -94,12 +94,18 @@ def _look(device: Device, directory: str, source: Source) -> tuple[Survey, Plan]
     return state, plan
 
 
+def _settle(device: Device, directory: str, source: Source, state: Survey, plan: Plan) -> None:
+    ask_sums(device, directory, source, state, plan)
+    # What was doubtful may have turned out to be somebody's own.
+    refuse_clashes(f"{device.name}: {directory}", source.package, state, plan)
+
+
 def _carry_out(device: Device, directory: str, source: Source, watcher: Watcher, lock: Lock) -> Plan:
     # Until the lock was ours, another push could change everything.
     state, plan = _look(device, directory, source)
     if tidy(device, directory, source.package, state):
         state, plan = _look(device, directory, source)
-    ask_sums(device, directory, source, state, plan)
+    _settle(device, directory, source, state, plan)
     state.require(device.name, plan.send_bytes)
 
     def sent(n_bytes: int) -> None:
@@ -107,15 +113,12 @@ def _carry_out(device: Device, directory: str, source: Source, watcher: Watcher,
         lock.check()
 
     watcher.start(len(plan.send), plan.send_bytes)
-    device.upload(directory, _uploads(source, plan, watcher), sent)
+    device.upload(directory, _uploads(source, state, plan, watcher), sent)
     lock.commit()
     return plan
 
 
-def _uploads(source: Source, plan: Plan, watcher: Watcher) -> Iterator[Upload]:
-    package = source.package
-    paths = Manifest({file.path: {} for file in package.files}, tuple(package.folders))
-    yield _small(f"{STATE_DIR}/next.new", paths.to_bytes())
+def _uploads(source: Source, state: Survey, plan: Plan, watcher: Watcher) -> Iterator[Upload]:
     for file, have in plan.send:
         watcher.file(file.path)
         place = f"{REST if have else INCOMING}/{file.path}"
@@ -124,8 +127,9 @@ def _uploads(source: Source, plan: Plan, watcher: Watcher) -> Iterator[Upload]:
     for file, _ in plan.send:
         sha256 = None if file.link is not None else source.sha256(file)
         plan.manifest.files[file.path] = Manifest.entry(file, sha256, file.mtime)
+    yield _small(f"{STATE_DIR}/next.new", next_manifest(state, plan).to_bytes())
     yield _small(f"{STATE_DIR}/manifest.new", plan.manifest.to_bytes())
-    yield _small(COMMIT, encode(commit_script(package, plan)))
+    yield _small(COMMIT, encode(commit_script(source.package, plan)))
 
 
 def _small(path: str, data: bytes) -> Upload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import stat
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from hexnpu.deploy.device import Device
 from hexnpu.deploy.errors import NoSpace, TargetReadOnly
 from hexnpu.deploy.manifest import LOCK, MANIFEST, STATE_DIR, UNFINISHED, Manifest
 from hexnpu.deploy.posix import EXPAND
-from hexnpu.deploy.quoting import batches, decode
+from hexnpu.deploy.quoting import batches, decode, encode
 
 _LIST = "-exec stat -c '%f %s %Y %n//' {} + 2>/dev/null"
 # A record of `stat` ends by // and a newline, and no path from `find` has // in it: file names may have newlines.
@@ -45,10 +46,20 @@ printf '\\n///\\n'
 cat {UNFINISHED} 2>/dev/null
 exit 0
 """
+# A line for each path, whatever its name.
+_PRINTS = f"""
+d=$1; shift; {EXPAND}; cd "$d" || exit 1
+for f; do
+    if [ -h "$f" ]; then readlink "$f" | sha256sum
+    elif [ -f "$f" ] && [ -r "$f" ]; then sha256sum < "$f"
+    else echo; fi
+done
+"""
 _MORE = f'd=$1; shift; {EXPAND}; cd "$d" && find "$@" {_LIST}; exit 0'
 
 _RECORD = re.compile(rb"([0-9a-f]+) (\d+) (-?\d+) (.*)", re.DOTALL)
 _SUM = re.compile(rb"([0-9a-f]{64}) [ *]\./(.*)")
+_PRINT = re.compile(rb"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -78,7 +89,7 @@ class Survey:
     unwritable: str | None
     free_bytes: int | None
     manifest: Manifest
-    # Of a push that was interrupted among its last renames; only the paths count.
+    # Of pushes that were interrupted in their commit (see plan.next_manifest).
     unfinished: Manifest
     files: dict[str, RemoteFile] = field(default_factory=dict)
 
@@ -146,3 +157,19 @@ def remote_sums(device: Device, directory: str, paths: Iterable[str]) -> dict[st
             if found := _SUM.fullmatch(line):
                 sums[decode(found[2])] = found[1].decode()
     return sums
+
+
+def remote_prints(device: Device, directory: str, paths: Iterable[str]) -> dict[str, str]:
+    """sha256 of the files that are there, and of symlinks what `symlink_print` says of their targets."""
+    prints: dict[str, str] = {}
+    for names in batches(f"./{path}" for path in paths):
+        lines = device.checked_shell(directory, _PRINTS, directory, *names, timeout_s=600).split(b"\n")
+        for name, line in zip(names, lines, strict=False):
+            if found := _PRINT.match(line):
+                prints[name.removeprefix("./")] = found[0].decode()
+    return prints
+
+
+def symlink_print(target: str) -> str:
+    """As `readlink LINK | sha256sum` prints it."""
+    return hashlib.sha256(encode(f"{target}\n")).hexdigest()

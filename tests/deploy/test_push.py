@@ -185,6 +185,106 @@ def _without_the_end(script: Callable[..., str]) -> Callable[..., str]:
     return lambda *arguments: script(*arguments).partition("mv -f .hexnpu/manifest.new")[0] + "exit 1\n"
 
 
+def _only_begun(script: Callable[..., str]) -> Callable[..., str]:
+    return lambda *arguments: "\n".join([*script(*arguments).split("\n")[:2], "exit 1\n"])
+
+
+Stops = Callable[[Callable[..., str]], Callable[..., str]]
+
+
+@pytest.fixture
+def stopped(pushed: Push, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Stops], None]:
+    """Pushes with a commit that stops there."""
+
+    def run(root: Path, stops: Stops) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(push_module, "commit_script", stops(commit.commit_script))
+            with pytest.raises(DeployError):
+                pushed(root)
+
+    return run
+
+
+Stopped = Callable[[Path, Stops], None]
+
+
+def _bring(root: Path, text: str) -> None:
+    """Of one size and time whatever it says."""
+    write(root / "data", text.encode())
+    (root / "link").unlink(missing_ok=True)
+    (root / "link").symlink_to(text)
+
+
+@pytest.mark.parametrize("more", [[], [_only_begun], [_without_the_end]], ids=["once", "begun again", "twice"])
+def test_a_package_put_back_after_an_interrupted_commit(
+    pushed: Push, stopped: Stopped, tmp_path: Path, more: list[Stops]
+) -> None:
+    """The manifest tells of what was there before it."""
+    root = tmp_path / "pkg"
+    _bring(root, "v1")
+    pushed(root)
+    for n, stops in enumerate([_without_the_end, *more]):
+        _bring(root, f"v{2 + n}")
+        stopped(root, stops)
+    _bring(root, "v1")
+    pushed(root)
+    assert tree(tmp_path / "to") == tree(root)
+    assert pushed(root).sent == ()
+
+
+@pytest.mark.parametrize("second", [None, "v1", "version2"], ids=["removed", "kept", "changed"])
+@pytest.mark.parametrize("stops", [_only_begun, _without_the_end])
+def test_two_interrupted_commits(
+    pushed: Push, stopped: Stopped, tmp_path: Path, second: str | None, stops: Stops
+) -> None:
+    """The second does not make push forget what the first one brought."""
+    root = tmp_path / "pkg"
+    write(root / "other", b"1")
+    pushed(root)
+    _bring(root / "new\nfolder", "v1")
+    stopped(root, _without_the_end)
+    write(root / "other", b"22")
+    shutil.rmtree(root / "new\nfolder")
+    if second is not None:
+        _bring(root / "new\nfolder", second)
+    stopped(root, stops)
+    shutil.rmtree(root / "new\nfolder", ignore_errors=True)
+    pushed(root)
+    assert tree(tmp_path / "to") == tree(root)
+    assert state_of(tmp_path / "to") == {"lock", "manifest.json"}
+
+
+def test_what_an_interrupted_commit_did_not_replace_is_not_its_own(
+    pushed: Push, stopped: Stopped, tmp_path: Path
+) -> None:
+    root, to = tmp_path / "pkg", tmp_path / "to"
+    write(root / "other", b"1")
+    pushed(root)
+    _bring(to, "mine")
+    _bring(root, "them")
+    stopped(root, _only_begun)
+    (root / "data").unlink()
+    (root / "link").unlink()
+    assert pushed(root).removed == ()
+    assert tree(to) == tree(root) | {"data": (b"mine", 0o644), "link": "mine"}
+
+
+def test_in_the_way_of_the_package_after_an_interrupted_commit(pushed: Push, stopped: Stopped, tmp_path: Path) -> None:
+    """A file that it did not replace is somebody's; one that it brought makes room for a folder."""
+    root, to = tmp_path / "pkg", tmp_path / "to"
+    write(to / "data", b"mine")
+    write(root / "data", b"them")
+    stopped(root, _only_begun)
+    (root / "data").unlink()
+    write(root / "data/f", b"f")
+    with pytest.raises(DeployError, match="'data'.* away"):
+        pushed(root)
+    assert tree(to) == {"data": (b"mine", 0o644)}
+    write(to / "data", b"them")
+    pushed(root)
+    assert tree(to) == tree(root)
+
+
 @pytest.mark.parametrize("size", [999, 1000, 1001])
 def test_a_file_that_changes_meanwhile(pushed: Push, tmp_path: Path, size: int) -> None:
     """Also where its sum is known, so that no sum of what is sent is taken."""
