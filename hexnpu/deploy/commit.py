@@ -52,6 +52,8 @@ def _join_checked(file: PackageFile, sha256: str) -> list[str]:
     whole, rest = quote(f"{INCOMING}/{file.path}"), quote(f"{REST}/{file.path}")
     broken = quote(f"{file.path} did not arrive whole: push again")
     return [
+        # The mode may be set, by a commit that was interrupted.
+        f"chmod u+rw {whole}",
         f"cat {rest} >> {whole}",
         f"rm -f {rest}",
         f"case $(sha256sum < {whole}) in {sha256}*) ;; *) rm -f {whole}; echo {broken} >&2; exit 1;; esac",

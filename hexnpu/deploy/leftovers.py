@@ -10,10 +10,12 @@ from hexnpu.deploy.survey import Survey
 
 _REMOVE = f'd=$1; shift; {EXPAND}; cd "$d" && rm -rf "$@"'
 
-# If this is interrupted the sum will tell.
+# If this is interrupted the sum will tell. A commit that was interrupted has set modes already.
 _JOIN = f"""
 d=$1; {EXPAND}; cd "$d/{REST}" || exit 1
-find . -type f -exec sh -c 'for f; do cat "$f" >> "../incoming/$f" && rm -f "$f" || exit 1; done' sh {{}} + || exit 1
+find . -type f -exec sh -c '
+    for f; do chmod u+rw "../incoming/$f" && cat "$f" >> "../incoming/$f" && rm -f "$f" || exit 1; done
+' sh {{}} + || exit 1
 cd ../.. && rm -rf {REST}
 """
 

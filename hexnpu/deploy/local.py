@@ -88,7 +88,7 @@ class LocalDevice(PosixDevice):
                 _allow_core_dumps()
         directory = _path(command.directory)
         if not directory.is_dir():
-            raise DeployError(f"no folder {directory} on this machine: push first, or name another --target-dir")
+            raise DeployError(f"no folder {directory!r} on this machine: push first, or name another --target-dir")
         program = command.argv[0]
         if "/" in program:
             # Else Popen looks for it from our own directory (on Windows).
@@ -148,8 +148,8 @@ def _allow_core_dumps() -> None:
 
 def _write(path: Path, file: Upload, sent: Callable[[int], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink() or file.symlink:
-        path.unlink(missing_ok=True)
+    # It may be a symlink, or read-only.
+    path.unlink(missing_ok=True)
     if file.symlink:
         path.symlink_to(os.fsdecode(b"".join(file.chunks())))
         return

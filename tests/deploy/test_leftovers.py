@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import require_tool
 from tests.deploy.folders import Interrupts, Push, state_of, tree, write
 
 CLEAN = {"lock", "manifest.json"}
+REPO = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("wanted", ["a", "a/f", "a/f/g"])
@@ -60,3 +64,21 @@ def test_a_package_put_back(pushed: Push, tmp_path: Path) -> None:
     assert pushed(root).sent == ()
     assert state_of(tmp_path / "to") == CLEAN
     assert tree(tmp_path / "to") == tree(root)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [{"incoming/m": b"beginning"}, {"incoming/m": b"begin", "rest/m": b"ning"}, {"incoming/m": b"others"}],
+    ids=["goes on", "has a rest", "starts anew"],
+)
+def test_a_read_only_file_on_its_way(tmp_path: Path, left: dict[str, bytes]) -> None:
+    """A commit that was interrupted has set modes, which bind all but root (and root without its capabilities)."""
+    for path, data in left.items():
+        write(tmp_path / "to/.hexnpu" / path, data, 0o444)
+    write(tmp_path / "pkg/m", b"beginning and end", 0o444)
+    setpriv = require_tool("setpriv", "util-linux")
+    as_a_user = [] if os.geteuid() else [setpriv, "--inh-caps=-all", "--bounding-set=-all"]
+    push = [sys.executable, "-m", "hexnpu", "push", "--install-dir", tmp_path / "pkg", "--target-dir", tmp_path / "to"]
+    subprocess.run([*as_a_user, *push], cwd=REPO, check=True)
+    assert tree(tmp_path / "to") == tree(tmp_path / "pkg")
+    assert state_of(tmp_path / "to") == CLEAN
