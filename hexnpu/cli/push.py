@@ -69,10 +69,15 @@ def push_package(
             report = push_to(device, source, directory, dry_run=dry_run, watcher=watcher)
         if dry_run:
             for path in report.sent:
-                print(f"send    {path!r}" if not path.isprintable() else f"send    {path}")
+                print(f"send    {_on_one_line(path)}")
             for path in report.removed:
-                print(f"remove  {path!r}" if not path.isprintable() else f"remove  {path}")
-        print(_summary(report, f"{device.name}:{directory}", dry_run, time.monotonic() - started), file=sys.stderr)
+                print(f"remove  {_on_one_line(path)}")
+        where = f"{device.name}:{_on_one_line(directory)}"
+        print(_summary(report, where, dry_run, time.monotonic() - started), file=sys.stderr)
+
+
+def _on_one_line(path: str) -> str:
+    return path if path.isprintable() else repr(path)
 
 
 def _summary(report: Report, where: str, dry_run: bool, seconds: float) -> str:

@@ -120,7 +120,7 @@ class TargetDoctor:
         """Every program and library of the package is for the machine that would run it."""
         home, *names = self._lines(_LIST, self._directory) or [""]
         if not names:
-            what = f"{home} has no file in bin/ or lib/" if home else f"no folder {self._directory}"
+            what = f"{home} has no file in bin/ or lib/" if home else f"no folder {self._directory!r}"
             return wrong("package", what, "push first: hexnpu push --target ...")
         self._home = home
         findings: list[Finding] = []

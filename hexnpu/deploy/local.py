@@ -88,7 +88,7 @@ class LocalDevice(PosixDevice):
                 _allow_core_dumps()
         directory = _path(command.directory)
         if not directory.is_dir():
-            raise DeployError(f"no folder {directory!r} on this machine: push first, or name another --target-dir")
+            raise DeployError(f"no folder {str(directory)!r} on this machine: push first, or name another --target-dir")
         program = command.argv[0]
         if "/" in program:
             # Else Popen looks for it from our own directory (on Windows).

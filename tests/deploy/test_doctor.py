@@ -202,7 +202,7 @@ class TestThere:
 
     def test_nothing_pushed(self, target: str, tmp_path: Path) -> None:
         code, found = self.look(target, tmp_path / "none")
-        assert code == 1 and found["package"] == [f"WRONG no folder {tmp_path / 'none'}"]
+        assert code == 1 and found["package"] == [f"WRONG no folder {str(tmp_path / 'none')!r}"]
         for what in ("libraries", "kernels"):
             assert found[what] == ["note not looked at: no package could be read"]
 

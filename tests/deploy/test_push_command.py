@@ -53,3 +53,13 @@ def test_a_bar_on_a_terminal(command: list[str]) -> None:
     assert process.wait() == 0
     assert b"1.0 MB" in shown or b"MB/s" in shown or b"2/2" in shown
     assert b"sent 2 files" in shown
+
+
+def test_a_newline_in_the_directory(command: list[str], tmp_path: Path) -> None:
+    done = subprocess.run([*command, "--target-dir", str(tmp_path / "a\nb")], cwd=REPO, capture_output=True, check=True)
+    assert done.stderr.startswith(f"this machine:'{tmp_path}/a\\nb': sent 2 files".encode())
+    assert done.stderr.count(b"\n") == 1
+    run = [sys.executable, "-m", "hexnpu", "run", "--target-dir", str(tmp_path / "none\nb"), "--", "true"]
+    refused = subprocess.run(run, cwd=REPO, capture_output=True)
+    assert refused.returncode == 1 and refused.stderr.count(b"\n") == 1
+    assert refused.stderr.startswith(f"hexnpu: no folder '{tmp_path}/none\\nb' on this machine: ".encode())
