@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hexnpu.deploy.device import Device
-from hexnpu.deploy.manifest import INCOMING, REST, Package
+from hexnpu.deploy.manifest import INCOMING, LOCK, MANIFEST, REST, STATE_DIR, UNFINISHED, Package
 from hexnpu.deploy.posix import EXPAND
 from hexnpu.deploy.quoting import batches
 from hexnpu.deploy.survey import Survey
@@ -35,16 +35,18 @@ def tidy(device: Device, directory: str, package: Package, state: Survey) -> boo
 
 
 def _strays(package: Package, state: Survey) -> set[str]:
-    """What the files on their way cannot be written beside, or over. Symlinks are always sent anew."""
+    """All in push's own folder that this push neither reads nor goes on with. Symlinks are always sent anew."""
     files = {file.path for file in package.files if file.link is None}
     folders = {"", *package.folders}
     strays = set()
     for path, there in state.files.items():
-        place = next((place for place in (INCOMING, REST) if path == place or path.startswith(f"{place}/")), None)
-        if place is None:
+        if not path.startswith(f"{STATE_DIR}/"):
             continue
+        place = next((place for place in (INCOMING, REST) if path == place or path.startswith(f"{place}/")), "")
         name = path[len(place) + 1 :]
-        if there.is_folder:
+        if not place:
+            wanted = there.is_file and path in (LOCK, MANIFEST, UNFINISHED)
+        elif there.is_folder:
             wanted = name in folders
         else:
             wanted = there.is_file and name in files

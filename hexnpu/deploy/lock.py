@@ -31,6 +31,8 @@ _END_S = 10.0
 _HOLD = f"""
 d=$1; {EXPAND}
 mkdir -p "$d/{STATE_DIR}" && cd "$d" || exit 1
+# What is no file was not made by a push; it would be written through, or not opened at all.
+if [ -h {LOCK} ] || {{ [ -e {LOCK} ] && [ ! -f {LOCK} ]; }}; then rm -rf {LOCK} || exit 1; fi
 {{
     n=0
     until said=$(flock -n 9 2>&1); do

@@ -61,7 +61,7 @@ class PackageFile:
         except OSError as error:
             raise DeployError(f"{self.source}: {error.strerror}; nothing was replaced on the target") from None
         # Its sum may be known from an earlier push: then nobody else would see other contents of the same size.
-        if left != 0 or info.st_mtime_ns != self.stamp[2]:
+        if left != 0 or _stamp(info) != self.stamp:
             raise DeployError(f"{self.source} changed while it was pushed: push again when the build is done")
 
     def digest(self, end: int | None = None) -> str:
@@ -114,8 +114,15 @@ def _package_file(path: str, source: Path, info: os.stat_result) -> PackageFile:
     if os.name == "nt" and link is None:
         mode = executable_mode(source)
     mtime = min(max(int(info.st_mtime), 0), _MAX_TIME)
-    stamp = (info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
-    return PackageFile(path, source, info.st_size if link is None else len(os.fsencode(link)), mode, mtime, stamp, link)
+    size = info.st_size if link is None else len(os.fsencode(link))
+    return PackageFile(path, source, size, mode, mtime, _stamp(info), link)
+
+
+def _stamp(info: os.stat_result) -> tuple[int, int, int, int]:
+    if os.name == "nt":
+        # What lists a folder there knows no inode, and no time of the last change of anything.
+        return info.st_size, 0, info.st_mtime_ns, info.st_mtime_ns
+    return info.st_size, info.st_ino, info.st_mtime_ns, info.st_ctime_ns
 
 
 def executable_mode(source: Path) -> int:

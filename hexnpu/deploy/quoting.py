@@ -36,11 +36,12 @@ def batches(words: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     length = 0
     for word in words:
-        if batch and length + len(quote(word)) > _MAX_ARGUMENTS:
+        size = len(encode(quote(word))) + 1
+        if batch and length + size > _MAX_ARGUMENTS:
             yield batch
             batch, length = [], 0
         batch.append(word)
-        length += len(encode(quote(word))) + 1
+        length += size
     if batch:
         yield batch
 

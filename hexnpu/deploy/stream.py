@@ -9,7 +9,7 @@ import contextlib
 import tarfile
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hexnpu.deploy.device import Command, Upload
 from hexnpu.deploy.errors import DeployError
@@ -86,7 +86,13 @@ def _upload_error(name: str, directory: str, errors: str) -> DeployError:
 def _tar(files: Iterable[Upload]) -> Iterable[tuple[bytes, int]]:
     """A tar stream in pieces of some size, each with how many bytes of files it holds."""
     pending, of_file = bytearray(), 0
+    folders: set[PurePosixPath] = set()
     for file in files:
+        # toybox refuses a file whose folder it would have to make after a symlink that leads outside.
+        for folder in reversed(PurePosixPath(file.path).parents[:-2]):
+            if folder not in folders:
+                folders.add(folder)
+                pending += _folder_header(folder)
         pending += _tar_header(file)
         if not file.symlink:
             for chunk in file.chunks():
@@ -97,6 +103,12 @@ def _tar(files: Iterable[Upload]) -> Iterable[tuple[bytes, int]]:
                     pending, of_file = bytearray(), 0
             pending += bytes(-file.size % _TAR_BLOCK)
     yield bytes(pending) + bytes(2 * _TAR_BLOCK), of_file
+
+
+def _folder_header(folder: PurePosixPath) -> bytes:
+    info = tarfile.TarInfo(f"./{folder}")
+    info.type, info.mode = tarfile.DIRTYPE, 0o755
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
 
 
 def _tar_header(file: Upload) -> bytes:

@@ -95,8 +95,11 @@ class Survey:
 
     @property
     def leftovers(self) -> bool:
-        """Whether a push was interrupted here."""
-        return any(path.startswith(f"{STATE_DIR}/") and path not in (LOCK, MANIFEST) for path in self.files)
+        """Whether a push was interrupted here, or anything else is in push's own folder than what it keeps there."""
+        return any(
+            path.startswith(f"{STATE_DIR}/") and not (path in (LOCK, MANIFEST) and there.is_file)
+            for path, there in self.files.items()
+        )
 
     def require(self, name: str, n_bytes: int) -> None:
         """Raises the error of a target that `n_bytes` cannot be written to."""

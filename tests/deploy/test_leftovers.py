@@ -5,15 +5,40 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hexnpu.deploy.device import open_device
+from hexnpu.deploy.targets import parse_target
 from tests.conftest import require_tool
+from tests.deploy.conftest import push_folder
 from tests.deploy.folders import Interrupts, Push, state_of, tree, write
 
 CLEAN = {"lock", "manifest.json"}
 REPO = Path(__file__).parents[2]
+
+
+def push_here(root: Path, to: Path) -> None:
+    with open_device(parse_target(None)) as device:
+        push_folder(device, root, str(to))
+
+
+def _file(own: Path, elsewhere: Path) -> None:
+    own.write_bytes(b"left")
+
+
+def _folder(own: Path, elsewhere: Path) -> None:
+    write(own / "below/it", b"left")
+
+
+def _symlink(own: Path, elsewhere: Path) -> None:
+    own.symlink_to(elsewhere / "victim")
+
+
+def _symlink_to_a_folder(own: Path, elsewhere: Path) -> None:
+    own.symlink_to(elsewhere)
 
 
 @pytest.mark.parametrize("wanted", ["a", "a/f", "a/f/g"])
@@ -33,6 +58,28 @@ def test_of_another_kind(pushed: Push, tmp_path: Path, left: list[str], wanted: 
     pushed(tmp_path / "pkg")
     assert tree(tmp_path / "to") == tree(tmp_path / "pkg")
     assert state_of(tmp_path / "to") == CLEAN
+
+
+@pytest.mark.parametrize("nothing_new", [False, True])
+@pytest.mark.parametrize("make", [_file, _folder, _symlink, _symlink_to_a_folder])
+@pytest.mark.parametrize("name", ["next.new", "next.json", "manifest.new", "commit.sh", "manifest.json", "lock", "x/y"])
+def test_what_no_push_made(tmp_path: Path, name: str, make: Callable[[Path, Path], None], nothing_new: bool) -> None:
+    """In place of push's own files, and beside them: it blocks nothing, leads nowhere and does not stay."""
+    root, elsewhere = tmp_path / "pkg", tmp_path / "elsewhere"
+    write(root / "a", b"a")
+    write(elsewhere / "victim", b"mine")
+    push_here(root, tmp_path / "to")
+    if not nothing_new:
+        write(root / "a", b"other")
+    own = tmp_path / "to/.hexnpu" / name
+    own.parent.mkdir(exist_ok=True)
+    own.unlink(missing_ok=True)
+    make(own, elsewhere)
+    push_here(root, tmp_path / "to")
+    assert tree(tmp_path / "to") == tree(root)
+    assert tree(elsewhere) == {"victim": (b"mine", 0o644)}
+    assert state_of(tmp_path / "to") == CLEAN
+    assert not any(path.is_dir() or path.is_symlink() for path in (tmp_path / "to/.hexnpu").iterdir())
 
 
 def test_a_symlink_on_its_way_leads_nowhere(pushed: Push, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from hexnpu.deploy.push import Watcher
 from hexnpu.deploy.survey import Survey
 from hexnpu.deploy.targets import parse_target
 from hexnpu.errors import UsageError
+from tests.conftest import require_tool
 from tests.deploy.conftest import Adb, push_folder
 from tests.deploy.folders import LONG_AGO, Interrupts, Push, state_of, tree, write
 from tests.deploy.sshd import Sshd
@@ -277,7 +278,7 @@ def test_in_the_way_of_the_package_after_an_interrupted_commit(pushed: Push, sto
     stopped(root, _only_begun)
     (root / "data").unlink()
     write(root / "data/f", b"f")
-    with pytest.raises(DeployError, match="'data'.* away"):
+    with pytest.raises(DeployError, match=r"'data'.* away"):
         pushed(root)
     assert tree(to) == {"data": (b"mine", 0o644)}
     write(to / "data", b"them")
@@ -298,6 +299,22 @@ def test_a_file_that_changes_meanwhile(pushed: Push, tmp_path: Path, size: int) 
 
     with pytest.raises(DeployError, match="changed while"):
         pushed(root, watcher=Changes())
+    assert tree(tmp_path / "to") == {}
+
+
+def test_a_file_that_is_replaced_meanwhile(pushed: Push, tmp_path: Path) -> None:
+    """By another one of its size and time."""
+    root = tmp_path / "pkg"
+    write(root / "a", b"1")
+    pushed(root, f"{tmp_path}/elsewhere")
+    write(tmp_path / "other", b"2")
+
+    class Replaces(Watcher):
+        def file(self, path: str) -> None:
+            (tmp_path / "other").replace(root / path)
+
+    with pytest.raises(DeployError, match="changed while"):
+        pushed(root, watcher=Replaces())
     assert tree(tmp_path / "to") == {}
 
 
@@ -490,6 +507,22 @@ def test_tar_is_missing_there(sshd: Sshd, package: Path, tmp_path: Path, monkeyp
     with open_device(parse_target(sshd.target)) as device, pytest.raises(DeployError, match=r"has no tar.*install"):
         push_folder(device, package, f"{tmp_path}/to")
     assert tree(tmp_path / "to") == {}
+
+
+@pytest.mark.parametrize("program", ["toybox", "busybox"])
+def test_symlinks_that_lead_outside(sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Every tar makes the folders of what comes after them."""
+    receive = stream._RECEIVE.replace("exec tar $b", f"exec {require_tool(program, program)} tar")
+    monkeypatch.setattr(stream, "_RECEIVE", receive)
+    root = tmp_path / "pkg"
+    for path in ("n/m/a", "x/f"):
+        write(root / path, b"file")
+    for path in ("a", "n/c", "x/y/n", "x/z/y/n"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).symlink_to("/tmp")
+    with open_device(parse_target(sshd.target)) as device:
+        push_folder(device, root, f"{tmp_path}/to")
+    assert tree(tmp_path / "to") == tree(root)
 
 
 def _path_without(program: str, tmp_path: Path) -> Path:

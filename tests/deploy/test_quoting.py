@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hexnpu.deploy.device import Command, Device, open_device
-from hexnpu.deploy.quoting import decode, encode, join, quote
+from hexnpu.deploy.quoting import batches, decode, encode, join, quote
 from hexnpu.deploy.targets import parse_target
 from hexnpu.errors import UsageError
 
@@ -60,3 +60,10 @@ def test_a_nul_is_refused() -> None:
 
 def test_plain_words_stay_readable() -> None:
     assert join(["./bin/llama-cli", "-m", "a.gguf", "X=1", "it's"]) == "./bin/llama-cli -m a.gguf X=1 'it'\\''s'"
+
+
+def test_batches_are_of_bytes() -> None:
+    """Not of characters, of which the longest here has four."""
+    words = ["x" * 39_000, "\U0001f600" * 900, *["y" * 1000] * 39, "ä" * 900]
+    assert [word for batch in batches(words) for word in batch] == words
+    assert all(len(encode(join(batch))) <= 40_000 for batch in batches(words))
