@@ -34,12 +34,13 @@ _MARK = b"hexnpu-process:"
 _NO_DIRECTORY = b"hexnpu-no-directory"
 _FOREIGN = b"hexnpu-foreign:"
 
-# The login shell can stand between sshd or adbd and the script, and lead the group. Where it is neither's (an adbd that
-# makes no groups), only the script itself is killed.
-# The fifth field of its line is the group, the 22nd the time of its start, with which its id is nobody else's.
+# The login shell can stand between the server and the script, and lead the group. But that can be the server itself too
+# (dropbear makes no group for a command): then only the script is killed.
+# The fifth field of the line is the group, the 22nd the time of its start, with which its id is nobody else's.
 _IDENTITY = (
     "read -r x x x x g x x x x x x x x x x x x x x x x t x < /proc/$$/stat; "
-    "case $g in $$|$PPID) g=-$g;; *) g=$$;; esac; m=HEXNPU_RUN_$$_$t"
+    "if [ $g = $$ ] || { [ $g = $PPID ] && [ /proc/$g/exe -ef /proc/$$/exe ]; }; then g=-$g; else g=$$; fi; "
+    "m=HEXNPU_RUN_$$_$t"
 )
 
 # `env` has sh read a program that the kernel does not take, and a program for another machine is no script. Its machine
@@ -54,8 +55,9 @@ _REFUSE_FOREIGN = (
     f'*) [ $theirs = $ours ] || {{{{ echo "{_FOREIGN.decode()}$theirs,$ours "; exit 1; }}}};; esac',
 )
 
-# $1: group or process, $2: variable. The first line tells that the target answers.
-_KILL = """
+# $1: group or process, $2: variable. The first line tells that the target answers. Besides what has the variable, the
+# group and all children count, as a program may clear its environment.
+_KILL = r"""
 echo
 find_marked() {
     marked=
@@ -64,16 +66,47 @@ find_marked() {
         marked="$marked ${f#/proc/}"
     done
 }
+find_family() {
+    group=$1
+    table=
+    for f in /proc/[0-9]*/stat; do
+        { read -r line < "$f"; } 2>/dev/null || continue
+        rest=${line##*\) }
+        set -- $rest
+        f=${f%/stat}
+        table="$table ${f#/proc/}:$2"
+        [ "-$3" != "$group" ] || family="$family ${f#/proc/}"
+    done
+    grown=1
+    while [ -n "$grown" ]; do
+        grown=
+        for entry in $table; do
+            case " $family " in
+                *" ${entry%:*} "*) ;;
+                *" ${entry#*:} "*) family="$family ${entry%:*}"; grown=1;;
+            esac
+        done
+    done
+}
+alive() {
+    for p in $family; do
+        { read -r line < "/proc/$p/stat"; } 2>/dev/null || continue
+        rest=${line##*\) }
+        case $rest in Z*|X*) ;; *) return 0;; esac
+    done
+    return 1
+}
 find_marked "$2"
-kill -TERM $1 $marked 2>/dev/null
+family="${1#-} $marked"
+find_family "$1"
+kill -TERM $1 $family 2>/dev/null
 n=0
-while sleep 0.05; find_marked "$2"; [ -n "$marked" ] || kill -0 $1 2>/dev/null; do
+while sleep 0.05; find_marked "$2"; [ -n "$marked" ] || alive; do
     n=$((n + 1))
-    [ $n -lt 40 ] || kill -KILL $1 $marked 2>/dev/null
-    # What KILL leaves of a group are zombies, of a system whose init is slow to reap.
+    [ $n -lt 40 ] || kill -KILL $1 $family $marked 2>/dev/null
     [ $n -lt 46 ] || break
 done
-[ -z "$marked" ]
+[ -z "$marked" ] && ! alive
 """
 # A target that answers at all does so in the first.
 ANSWER_S, _KILL_S = 5.0, 15.0
@@ -210,12 +243,12 @@ class PosixProcess(Process):
     def _not_started(self) -> DeployError:
         name = self._device.name
         if _NO_DIRECTORY in self._head:
-            return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
+            return DeployError(f"no folder {self._directory!r} on {name}: push first, or name another --target-dir")
         if found := re.search(_FOREIGN + rb"(\w{4}),(\w{4}) ", self._head):
             # The lower byte comes first.
             theirs, ours = (int.from_bytes(bytes.fromhex(text.decode()), "little") for text in found.groups())
             return DeployError(
-                f"{self._command.argv[0]} in {self._directory} is for {machine_name(theirs)}, and {name} is "
+                f"{self._command.argv[0]!r} in {self._directory!r} is for {machine_name(theirs)}, and {name} is "
                 f"{machine_name(ours)}: build the package for it (hexnpu doctor --target tells more)"
             )
         n_bytes = len(encode(join(wrap(self._command))))

@@ -125,6 +125,7 @@ LEAVERS = {
     "job control": "bash -c 'set -m; sh ./sleeper & wait'",
     "both": "timeout 500 setsid sh -c 'sh ./sleeper & wait'",
     "no environment": "env -i sh ./sleeper",
+    "no environment, session": "setsid env -i sh ./sleeper",
 }
 
 
