@@ -8,13 +8,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 
 from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.process import fulfil_in_thread
 from hexnpu.deploy.signals import ended_by_signals
 
 # What a command and its children are given to end by themselves when we are ended.
@@ -47,27 +47,22 @@ def run_echoed(
     print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
     # At a terminal Ctrl-C reaches all of its group. Elsewhere the command and its children are a group that we end.
     grouped = os.name == "posix" and not at_terminal()
-    starting, given_up = threading.Lock(), False
-    started: list[subprocess.Popen[bytes]] = []
+    started: Future[subprocess.Popen[bytes]] = Future()
 
-    def start() -> None:
-        with starting:
-            if not given_up:
-                variables = {**(environment or {}), **os.environ}
-                started.append(subprocess.Popen(command, cwd=folder, env=variables, start_new_session=grouped))
+    def start() -> subprocess.Popen[bytes]:
+        variables = {**(environment or {}), **os.environ}
+        return subprocess.Popen(command, cwd=folder, env=variables, start_new_session=grouped)
 
-    # Signals interrupt the main thread only: none comes between a start in another one and its being noted.
-    with ended_by_signals(), ThreadPoolExecutor(1) as starter:
+    with ended_by_signals():
         try:
-            starter.submit(start).result()
-            code = started[0].wait()
+            # No signal comes between the command's start and our knowing of it.
+            fulfil_in_thread(started, start)
+            code = started.result().wait()
         except OSError as error:
             raise CommandFailed(f"cannot run {command[0]}: {error.strerror}", 127) from None
         except BaseException:
-            with starting:
-                given_up = True
-            for process in started:
-                _end(process, grouped)
+            if not started.cancel() and started.exception() is None:
+                _end(started.result(), grouped)
             raise
     if code:
         code = 128 - code if code < 0 else code

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import pytest
 
@@ -18,6 +18,7 @@ from hexnpu.deploy import container
 from hexnpu.deploy.build import build_target, resolve
 from hexnpu.deploy.command import CommandFailed, run_echoed
 from hexnpu.deploy.configured import configured
+from hexnpu.deploy.process import fulfil_in_thread
 from hexnpu.native import kernels_dir
 from tests.deploy.sshd import Sshd
 
@@ -198,14 +199,13 @@ def test_a_signal_while_the_command_is_being_started(tmp_path: Path, monkeypatch
     """It comes when the command runs already, but the thread that starts it has not been heard of."""
     pid = tmp_path / "pid"
 
-    class Interrupted(ThreadPoolExecutor):
-        def submit(self, *words: object, **options: object) -> NoReturn:  # type: ignore[override]
-            super().submit(*words, **options)  # type: ignore[arg-type]
-            while not pid.exists():
-                pass
-            raise KeyboardInterrupt
+    def interrupted(future: Future[Any], work: Callable[[], Any]) -> None:
+        fulfil_in_thread(future, work)
+        while not pid.exists():
+            pass
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr("hexnpu.deploy.command.ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr("hexnpu.deploy.command.fulfil_in_thread", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_echoed(["sh", "-c", "echo $$ > new; mv new pid; exec sleep 1000"], tmp_path)
     with pytest.raises(ProcessLookupError):
