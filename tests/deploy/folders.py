@@ -21,6 +21,22 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
     os.utime(path, (LONG_AGO, LONG_AGO))
 
 
+def odd_package(root: Path) -> Path:
+    """All kinds of names, modes and contents."""
+    write(root / "bin/tool", b"\x7fELF tool", 0o755)
+    write(root / "bin/script", b"#!/bin/sh\n", 0o750)
+    write(root / "lib/it's a $lib; x", b"lib", 0o644)
+    write(root / "lib/new\nline", b"newline", 0o640)
+    write(root / "lib/\udcffbytes", b"not utf-8", 0o600)
+    write(root / "lib/-rf", b"dash", 0o644)
+    write(root / "big", os.urandom(3 << 20), 0o444)
+    write(root / "empty", b"", 0o644)
+    (root / "lib/libx.so").symlink_to("it's a $lib; x")
+    (root / "bin/up").symlink_to("../lib")
+    (root / "nothing in here").mkdir()
+    return root
+
+
 def tree(root: Path) -> dict[str, object]:
     """Everything in a folder but push's own state."""
     found: dict[str, object] = {}
