@@ -66,7 +66,7 @@ static void cat(void) {
 static void tree(const WCHAR *name) {
     static STARTUPINFOW streams;
     PROCESS_INFORMATION child;
-    static WCHAR self[512], line[512] = L"x wait ";
+    static WCHAR self[512], line[512] = L"x nap ";
     streams.cb = sizeof streams;
     lstrcatW(line, name);
     GetModuleFileNameW(0, self, 512);
