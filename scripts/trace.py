@@ -6,7 +6,7 @@ import sys
 
 sys.path.pop(0)  # profile.py and trace.py of this folder must not stand in for the standard library's
 
-from hexnpu.cli import main
+from hexnpu.__main__ import main
 
 if __name__ == "__main__":
     main(["trace", *sys.argv[1:]])

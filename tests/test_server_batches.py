@@ -116,6 +116,7 @@ def test_a_bad_batch_names_the_field_and_changes_nothing(
     response = client.submit(session, batch.raw())
     assert response.status in (Status.INVAL_PARAMS, Status.NO_SUPPORT, Status.VTCM_TOO_SMALL)
     assert says in response.detail and response.row["n_ops"] == 0
+    assert response.row["failing_op"] == (0 if response.detail.startswith("op 0 ") else len(batch.ops))
     assert client.read(handle, 65536) == bytes(range(256)) * 256
     assert client.submit(session, good).status == Status.OK
 

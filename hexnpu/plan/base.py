@@ -116,5 +116,12 @@ def f32_bits(value: float) -> int:
     return int(struct.unpack("<i", struct.pack("<f", value))[0])
 
 
+def float_word(op: str, name: str, value: object) -> int:
+    """A parameter as the float32 that travels. Raises ShapeError for what is no number."""
+    if not isinstance(value, (int, float)):
+        raise ShapeError(f"{op}: {name} is {value!r}, not a number")
+    return f32_bits(float(value))
+
+
 def f32_of(bits: int) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits))[0])

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, ShapeError, f32_bits
+from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, ShapeError, float_word
 from hexnpu.tensor import BLOCKS, Desc, Type
 
 Array = npt.NDArray[np.floating]
@@ -58,10 +58,7 @@ def pack(op: str, params: dict[str, object]) -> tuple[int, ...]:
         raise ShapeError(f"{op} has no parameter {', '.join(unknown)}")
     words = [0] * 16
     for name, (i, default) in _PARAMS.items():
-        value = params.get(name, default)
-        if not isinstance(value, (int, float)):
-            raise ShapeError(f"{op}: {name} is {value!r}, not a number")
-        words[i] = f32_bits(float(value))
+        words[i] = float_word(op, name, params.get(name, default))
     return tuple(words)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, ShapeError, f32_bits
+from hexnpu.plan.base import Device, OpSpec, Plan, Refusal, ShapeError, f32_bits, float_word
 from hexnpu.plan.rowwise import Array, need_type, plan_rows, src_of
 from hexnpu.tensor import DTYPES, Desc, Type
 
@@ -52,10 +52,7 @@ def pack(op: str, params: dict[str, object]) -> tuple[int, ...]:
     for name, (i, _) in _INTS.items():
         words[i] = _int(op, params, name)
     for name, (i, default) in _FLOATS.items():
-        value = params.get(name, default)
-        if not isinstance(value, (int, float)):
-            raise ShapeError(f"{op}: {name} is {value!r}, not a number")
-        words[i] = f32_bits(float(value))
+        words[i] = float_word(op, name, params.get(name, default))
     return tuple(words)
 
 

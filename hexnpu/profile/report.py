@@ -265,7 +265,7 @@ def _pmu(line: Timeline, ops: I64, first: I64, count: I64, shape: Shape) -> F64:
 def _order(rows: list[Row], sort: str) -> None:
     attribute = SORTS[sort]
     if sort == "name":
-        rows.sort(key=lambda row: [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in row.key])
+        rows.sort(key=lambda row: [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in row.key])
         return
 
     def figure(row: Row) -> float:

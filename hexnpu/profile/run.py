@@ -184,7 +184,7 @@ def _batch_range(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     first, colon, end = text.partition(":")
-    good = colon and all(part == "" or part.isdigit() for part in (first, end))
+    good = colon and all(part == "" or part.isdecimal() for part in (first, end))
     found = (int(first or 0), int(end) if end else 1 << 60) if good else (0, 0)
     if found[0] >= found[1]:
         raise UsageError(f"--batches {text}: give FIRST:END, the END not included, as in --batches 10:20")

@@ -105,7 +105,7 @@ def parse_widths(wanted: list[str]) -> dict[str, int]:
     widths = {}
     for item in wanted:
         name, colon, number = item.rpartition(":")
-        if not colon or not number.isdigit() or int(number) < 1:
+        if not colon or not number.isdecimal() or int(number) < 1:
             raise UsageError(f"--width {item}: give COLUMN:CHARACTERS, as in --width dims:40")
         widths[name] = int(number)
     return widths

@@ -40,7 +40,7 @@ def connect(
     if kind == "unix" and rest:
         return _socket(socket.AF_UNIX, rest, f"unix:{rest}")
     host, _, port = rest.rpartition(":")
-    if kind == "tcp" and host and port.isdecimal() and 0 < int(port) < 1 << 16:
+    if kind == "tcp" and host and port.isdecimal() and len(port) <= 5 and 0 < int(port) < 1 << 16:
         return _socket(socket.AF_INET, (host, int(port)), f"tcp:{rest}")
     if kind in DEVICE_WORDS:
         from hexnpu import pushed_server

@@ -121,24 +121,25 @@ class Connection:
     def submit(self, session: int, batch: bytearray, doing: Doing) -> bytearray:
         """The response of one op batch. `batch` begins with room for the frame's header (wire.FRAME.itemsize bytes)."""
         with self._lock:
-            tag = next(self._tags)
-            size = len(batch) - wire.FRAME.itemsize
-            wire.PACK_FRAME.pack_into(
-                batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
-            )
+            tag = self._address(session, batch)
             return self._talk(FrameType.SUBMIT, (batch,), tag, False, doing)[1]
 
     def post(self, session: int, batch: bytearray, doing: Doing) -> int:
         """Sends an op batch without waiting for its response, which `collect` gives; the tag tells which it is."""
         with self._lock:
-            tag = next(self._tags)
-            size = len(batch) - wire.FRAME.itemsize
-            wire.PACK_FRAME.pack_into(
-                batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
-            )
+            tag = self._address(session, batch)
             self._send((batch,), doing)
             self._posted.add(tag)
             return tag
+
+    def _address(self, session: int, batch: bytearray) -> int:
+        """Writes the header of the batch's frame, and gives its tag."""
+        tag = next(self._tags)
+        size = len(batch) - wire.FRAME.itemsize
+        wire.PACK_FRAME.pack_into(
+            batch, 0, wire.FRAME_MAGIC, wire.FRAME_VERSION, FrameType.SUBMIT, session, 0, tag, size
+        )
+        return tag
 
     def collect(
         self, doing: Doing, timeout_s: float | None = None
@@ -166,9 +167,6 @@ class Connection:
         body = np.zeros(1, wire.OPEN)
         body[0] = (n_threads, vtcm_mib, max_map_bytes, device.encode(), fence_timeout_ms, 0)
         return self._exchange(FrameType.OPEN, (body.tobytes(),), 0, f"opening {device}")[0]
-
-    def close_session(self, session: int) -> None:
-        self.request(FrameType.CLOSE, session=session, doing="closing the session")
 
     def alloc(self, session: int, n_bytes: int) -> Buffer:
         """A zeroed buffer of the session, shared by mapping where the line can pass file descriptors."""

@@ -43,7 +43,7 @@ struct mm {
     const struct htp_tensor *x, *addend;
     const struct htp_tensor *w[HTP_MAX_DST], *dst[HTP_MAX_DST];
     uint32_t n_w, kernel, type;
-    uint32_t k, n_blocks; /* n_blocks of 32 in k, tiled only */
+    uint32_t k;
     uint32_t n_planes, n_cols;
     uint32_t unit_rows;
     uint32_t n_units[HTP_MAX_DST], all_units;

@@ -211,6 +211,7 @@ static enum htp_status check_request(struct htp_ctx *ctx, struct batch *batch, c
         return htp_refuse(ctx, HTP_INVAL_PARAMS, "the batch has %zu bytes, its header alone has %zu", bytes, sizeof *r);
     }
     batch->request = r;
+    batch->failing_op = r->n_ops;
     if (r->magic != HTP_MAGIC || r->version != HTP_VERSION) {
         return htp_refuse(ctx, HTP_INVAL_PARAMS, "magic 0x%08x, version %u: this server takes 0x%08x, %u", r->magic,
                           r->version, HTP_MAGIC, HTP_VERSION);
@@ -238,7 +239,6 @@ enum htp_status htp_validate(struct htp_ctx *ctx, struct batch *batch, const voi
         return status;
     }
     const struct htp_request *r = batch->request;
-    batch->failing_op = r->n_ops;
     for (uint32_t i = 0; i < r->n_bufs && status == HTP_OK; i++) {
         status = check_buffer_flags(ctx, batch, i);
         if (status == HTP_OK) {

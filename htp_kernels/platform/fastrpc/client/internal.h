@@ -126,9 +126,6 @@ int library_find(const char *file, char path[FR_PATH_BYTES], const char *who);
 
 /* ---- handles.c ---- */
 void handles_drop(struct pd *pd); /* of a session that was closed */
-void handles_fork_lock(void);
-void handles_fork_unlock(void);
-void handles_fork_child(void);
 
 /* ---- memory.c ---- */
 /* Where [p, p + bytes) lies in a registered buffer: its region in the domain and the offset in it; false: nowhere. */
