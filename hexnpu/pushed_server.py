@@ -43,11 +43,11 @@ def connect(target: str) -> Connection:
     try:
         return Connection(ours, server, f"{device.name} {SERVER}", shares=False)
     except SessionLost as lost:
-        if "no answer" in str(lost):  # it is there, and runs
+        if server.obituary() not in str(lost):  # it ran, and something else is wrong
             raise
         raise HexnpuError(
             f"{device.name}: the server {SERVER} did not start: {server.obituary()}{_because(server)}; "
-            f"push it: hexnpu build --target {target} --push"
+            f"push it (hexnpu build --target {target} --push), or name its folder by HEXNPU_TARGET_DIR"
         ) from lost
     except BaseException:
         ours.close()
@@ -81,8 +81,8 @@ class PushedServer:
         self._tail = b""
         self._how = ""
         self._gone = threading.Event()
-        self._up = start_thread(self._carry_up)
-        self._down = start_thread(self._carry_down)
+        start_thread(self._carry_up)
+        start_thread(self._carry_down)
 
     def _carry_up(self) -> None:
         """What the connection writes, to the program; the end of it is the end of the program's input."""
