@@ -13,6 +13,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.processes import children, wait_until
+
 _CONFIG = """
 Port {port}
 ListenAddress 127.0.0.1
@@ -33,10 +35,19 @@ SetEnv HOME={folder}
 """
 
 
+_reserved: list[socket.socket] = []
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port where nobody listens, and that nobody else is given as long as this process lives.
+
+    It is bound here. A server that sets SO_REUSEADDR, as sshd and adb do, can listen on it all the same.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    _reserved.append(reserved)
+    return int(reserved.getsockname()[1])
 
 
 def make_key(file: Path) -> str:
@@ -81,14 +92,11 @@ class Sshd:
         self.process = subprocess.Popen(
             [self.program, "-D", "-f", config, "-E", self.folder / "log"], start_new_session=True
         )
-        self._wait_until_it_listens()
+        wait_until(self._listens, self.process)
 
-    def _wait_until_it_listens(self) -> None:
-        while True:
-            assert self.process and self.process.poll() is None, self.log
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill_connections(self) -> None:
         """Ends the server processes behind open connections, as a crash would."""
@@ -131,22 +139,13 @@ class Master:
             f"  IdentityFile {self.home}/.ssh/id_ed25519\n  UserKnownHostsFile {self.home}/.ssh/known_hosts\n"
         )
         self.process = subprocess.Popen(["ssh", "-q", "-F", config, "-M", "-N", self.name], stdin=subprocess.DEVNULL)
-        while not self.socket.exists():
-            assert self.process.poll() is None
+        wait_until(self.socket.exists, self.process)
 
     def stop(self) -> None:
         if self.process:
             self.process.terminate()
             self.process.wait()
             shutil.rmtree(self.folder)
-
-
-def children(pid: int) -> list[int]:
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [int(word) for word in text.split()]
 
 
 def descendants_named(pid: int, name: str) -> list[int]:

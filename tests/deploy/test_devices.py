@@ -14,6 +14,7 @@ from hexnpu.deploy.device import Command, Device, Upload, open_device
 from hexnpu.deploy.errors import ConnectionLost, DeployError
 from hexnpu.deploy.process import STDOUT
 from hexnpu.deploy.targets import parse_target
+from tests.processes import HANG_S, is_alive, wait_until
 
 
 @pytest.fixture
@@ -83,9 +84,9 @@ def test_output_comes_while_the_program_runs(device: Device, tmp_path: Path) -> 
     """The program waits for a file that is made only after its first line has arrived."""
     script = "echo first; while [ ! -e go ]; do sleep 0.01; done; echo second"
     process = device.open(Command(("sh", "-c", script), str(tmp_path)))
-    assert process.read(20) == (STDOUT, b"first\n")
+    assert process.read(HANG_S) == (STDOUT, b"first\n")
     (tmp_path / "go").touch()
-    assert process.read(20) == (STDOUT, b"second\n")
+    assert process.read(HANG_S) == (STDOUT, b"second\n")
     assert process.exit_code() == 0
 
 
@@ -103,18 +104,17 @@ def test_input_is_forwarded(device: Device, tmp_path: Path, request: pytest.Fixt
 
 
 def test_without_input_a_program_reads_its_end(device: Device, tmp_path: Path) -> None:
-    assert device.open(Command(("cat",), str(tmp_path), has_input=False)).communicate(timeout_s=20) == (0, b"", b"")
+    assert device.open(Command(("cat",), str(tmp_path), has_input=False)).communicate(timeout_s=HANG_S) == (0, b"", b"")
 
 
 def test_kill_ends_the_children_too(device: Device, tmp_path: Path) -> None:
     script = "sh -c 'echo $$ >> pids; exec sleep 1000' & echo $$ >> pids; wait"
     process = device.open(Command(("sh", "-c", f"({script}) & echo started; wait"), str(tmp_path)))
-    assert process.read(20) == (STDOUT, b"started\n")
+    assert process.read(HANG_S) == (STDOUT, b"started\n")
     pids = tmp_path / "pids"
-    while not pids.exists() or len(pids.read_text().split()) < 2:
-        pass
+    wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     process.kill()
-    assert not any(_alive(int(pid)) for pid in pids.read_text().split())
+    assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
     process.close()
 
 
@@ -134,9 +134,9 @@ def test_kill_ends_what_left_the_group(device: Device, tmp_path: Path, how: str)
     (tmp_path / "sleeper").write_text("echo $$ > new; mv new pid; exec sleep 1000")
     script = f"{LEAVERS[how]} & while [ ! -e pid ]; do sleep 0.01; done; echo started; wait"
     process = device.open(Command(("sh", "-c", script), str(tmp_path)))
-    assert process.read(20) == (STDOUT, b"started\n")
+    assert process.read(HANG_S) == (STDOUT, b"started\n")
     process.kill()
-    assert not _alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int((tmp_path / "pid").read_text()))
     process.close()
 
 
@@ -145,7 +145,7 @@ def test_kill_at_once(device: Device, tmp_path: Path) -> None:
     process = device.open(Command(("sleep", "1000"), str(tmp_path)))
     process.kill()
     with contextlib.suppress(ConnectionLost):  # where the login shell was ended with it
-        assert process.read(20) is None
+        assert process.read(HANG_S) is None
     process.close()
 
 
@@ -153,18 +153,10 @@ def test_kill_at_once(device: Device, tmp_path: Path) -> None:
 def test_kill_ends_what_ignores_term(device: Device, tmp_path: Path) -> None:
     script = "trap '' TERM; echo $$ > pid; echo started; while :; do sleep 0.05; done"
     process = device.open(Command(("sh", "-c", script), str(tmp_path)))
-    assert process.read(20) == (STDOUT, b"started\n")
+    assert process.read(HANG_S) == (STDOUT, b"started\n")
     process.kill()
-    assert not _alive(int((tmp_path / "pid").read_text()))
+    assert not is_alive(int((tmp_path / "pid").read_text()))
     process.close()
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_upload_and_pull(device: Device, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hexnpu.errors import HexnpuError, SessionLost
 from hexnpu.npu_library import npu_library
 from hexnpu.server_build import server_program
 from tests.deploy.conftest import Adb
-from tests.deploy.sshd import children
+from tests.processes import children
 
 CACHE = str(cache_dir())  # before a test gets a home folder of its own
 
@@ -74,6 +74,15 @@ def test_no_server_there(target: str, tmp_path: Path) -> None:
     assert "\n" not in text
 
 
+def test_a_program_that_is_no_such_server(target: str, tmp_path: Path) -> None:
+    server = tmp_path / "pkg" / "bin" / "htp-server"
+    server.unlink()
+    server.write_text("#!/bin/sh\nhead -c 64 /dev/zero\ncat\n")
+    server.chmod(0o755)
+    with pytest.raises(SessionLost, match="something that is no frame"):
+        hexnpu.open(target)
+
+
 def test_an_old_adb_device_is_refused(adb: Adb, tmp_path: Path) -> None:
     target = f"android:{adb.connect(tmp_path, '--no-shell-v2')}"
     with pytest.raises(HexnpuError, match="has no shell v2"):
@@ -86,8 +95,8 @@ def test_nothing_pushed(target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         hexnpu.open(target)
 
 
-def servers() -> list[int]:
-    """The running servers of this user's package, main processes only."""
+def processes() -> list[int]:
+    """Of the servers of this user's package: those that were started, and those of their sessions."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -96,14 +105,14 @@ def servers() -> list[int]:
                 found.append(int(entry.name))
         except OSError:
             continue
-    return [pid for pid in found if children(pid)]
+    return found
 
 
 def test_a_server_that_is_killed_is_a_lost_session(target: str) -> None:
     g, inputs = graph()
     with hexnpu.open(target) as session:
         session.run(g, inputs)
-        (pid,) = servers()
+        (pid,) = [pid for pid in processes() if children(pid)]
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(SessionLost, match="server was killed by signal 9"):
             session.run(g, inputs)
@@ -111,8 +120,8 @@ def test_a_server_that_is_killed_is_a_lost_session(target: str) -> None:
 
 def test_closing_ends_the_server(target: str) -> None:
     with hexnpu.open(target):
-        assert len(servers()) == 1
-    assert servers() == []
+        assert len(processes()) == 2  # the server, and its one session
+    assert processes() == []
 
 
 def test_out_of_reach_is_one_line_with_its_own_code(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import resource
@@ -17,12 +18,14 @@ import pytest
 from hexnpu.deploy import posix
 from hexnpu.deploy import run as run_module
 from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.errors import TimedOut
 from hexnpu.deploy.local import LocalDevice
-from hexnpu.deploy.process import Process
+from hexnpu.deploy.process import STDOUT, Process
 from hexnpu.deploy.run import NotEnded, has_input, run
 from hexnpu.deploy.targets import parse_target
 from tests.deploy.conftest import Adb
-from tests.deploy.sshd import Sshd, children, descendants_named, free_port
+from tests.deploy.sshd import Sshd, descendants_named, free_port
+from tests.processes import HANG_S, children, is_alive, wait_until
 
 REPO = Path(__file__).parents[2]
 # With the caller's own home: `hexnpu profile` keeps its compiled scanner there.
@@ -53,7 +56,7 @@ class Runs:
 
     def finish(self, script: str, *flags: str, **options: Any) -> tuple[int, bytes, bytes]:
         process = self.start(script, *flags, **options)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG_S)
         return process.returncode, out, err
 
     def end(self) -> None:
@@ -105,7 +108,7 @@ def test_input_is_forwarded_while_it_runs(runs: Runs) -> None:
         process.stdin.write(word + b"\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"got " + word + b"\n"
-    assert process.wait(20) == 3
+    assert process.wait(HANG_S) == 3
     process.stdin.close()
 
 
@@ -121,13 +124,6 @@ def started_sleeper(runs: Runs, tmp_path: Path, *flags: str) -> tuple[subprocess
     return process, [int((tmp_path / "to" / name).read_text()) for name in ("pid1", "pid2")]
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.parametrize(
     ("number", "code"),
     [
@@ -138,30 +134,39 @@ def alive(pid: int) -> bool:
 )
 def test_ctrl_c_ends_the_program_first(runs: Runs, tmp_path: Path, number: int, code: int) -> None:
     process, pids = started_sleeper(runs, tmp_path)
-    assert all(map(alive, pids))
+    assert all(map(is_alive, pids))
     os.kill(process.pid, number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == code
-    assert not any(map(alive, pids))
+    assert not any(map(is_alive, pids))
     assert b"Traceback" not in err
 
 
-@pytest.mark.slow
-def test_timeout(runs: Runs, tmp_path: Path) -> None:
-    process, pids = started_sleeper(runs, tmp_path, "--timeout", "3")
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == 124
-    assert err.count(b"\n") == 1 and b"sleep 1000" in err and b"--timeout" in err
-    assert not any(map(alive, pids))
+def test_timeout(transport: str | None, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins once the program and its child are known to run."""
+    with open_device(parse_target(transport)) as device, (tmp_path / "out").open("wb") as out:
+        opened = device.open
+
+        def open_and_wait(command: Command) -> Process:
+            monkeypatch.setattr(device, "open", opened)
+            process = opened(command)
+            assert process.read(HANG_S) == (STDOUT, b"started\n")
+            return process
+
+        monkeypatch.setattr(device, "open", open_and_wait)
+        with pytest.raises(TimedOut, match=r"sleep 1000.*--timeout") as error:
+            run(device, Command(("sh", "-c", SLEEPER), str(tmp_path)), stdout=out, stderr=out, timeout_s=0.001)
+    assert error.value.exit_code == 124 and "\n" not in str(error.value)
+    assert not any(is_alive(int((tmp_path / name).read_text())) for name in ("pid1", "pid2"))
 
 
 def test_a_reader_that_goes_away(runs: Runs, tmp_path: Path) -> None:
     process = runs.start("echo $$ > pid; echo first; while :; do echo more; done")
     assert process.stdout and process.stdout.readline() == b"first\n"
     process.stdout.close()
-    process.wait(30)
+    process.wait(HANG_S)
     assert process.returncode != 0
-    assert not alive(int((tmp_path / "to/pid").read_text()))
+    assert not is_alive(int((tmp_path / "to/pid").read_text()))
 
 
 def test_a_pipe_into_profile(runs: Runs, tmp_path: Path) -> None:
@@ -172,9 +177,9 @@ def test_a_pipe_into_profile(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "to/log").write_text(line + "\n")
     producer = runs.start("cat log")
     profile = subprocess.run(
-        [*HEXNPU, "profile", "-"], cwd=REPO, stdin=producer.stdout, capture_output=True, timeout=60, env=CALLERS,
+        [*HEXNPU, "profile", "-"], cwd=REPO, stdin=producer.stdout, capture_output=True, timeout=HANG_S, env=CALLERS,
     )  # fmt: skip
-    assert producer.wait(30) == 0
+    assert producer.wait(HANG_S) == 0
     assert profile.returncode == 0 and b"MUL_MAT" in profile.stdout
 
 
@@ -188,18 +193,23 @@ def test_the_printed_command_is_what_runs(tmp_path: Path, command: list[str]) ->
     assert subprocess.run(["sh", "-c", done.stdout], stdout=subprocess.PIPE).returncode == direct.returncode
 
 
+def end_orphans(pids: list[int]) -> None:
+    """What a lost connection leaves running, if it does."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def test_server_killed_while_it_runs(sshd: Sshd, tmp_path: Path) -> None:
     folder = tmp_path / "to"
     folder.mkdir()
     runs = Runs(sshd.target, folder)
     process, pids = started_sleeper(runs, tmp_path)
     sshd.kill_connections()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 18
     assert err.count(b"\n") == 1 and b"was lost while it ran sh -c" in err
-    for pid in pids:
-        if alive(pid):
-            os.kill(pid, signal.SIGKILL)
+    end_orphans(pids)
 
 
 def test_device_unplugged_while_it_runs(adb: Adb, tmp_path: Path) -> None:
@@ -208,12 +218,10 @@ def test_device_unplugged_while_it_runs(adb: Adb, tmp_path: Path) -> None:
     runs = Runs(f"android:{serial}", tmp_path / "to")
     process, pids = started_sleeper(runs, tmp_path)
     adb.devices[serial].kill()
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 18
     assert err.count(b"\n") == 1 and b"was lost while it ran sh -c" in err
-    for pid in pids:
-        if alive(pid):
-            os.kill(pid, signal.SIGKILL)
+    end_orphans(pids)
 
 
 @pytest.fixture
@@ -236,7 +244,7 @@ def test_a_time_out_at_once(runs: Runs, tmp_path: Path) -> None:
     code, _, err = runs.finish("echo $$ > pid; exec sleep 1000", "--timeout", "0.001")
     assert code == 124 and err.count(b"\n") == 1
     pid = tmp_path / "to/pid"
-    assert not (pid.exists() and pid.read_text() and alive(int(pid.read_text())))
+    assert not (pid.exists() and pid.read_text() and is_alive(int(pid.read_text())))
 
 
 def test_the_end_of_no_input(runs: Runs, tmp_path: Path) -> None:
@@ -267,13 +275,12 @@ def test_a_second_ctrl_c_while_the_first_one_ends_it(here: Runs, tmp_path: Path)
     process = here.start("trap 'echo > asked' TERM; echo $$ > pid; echo started; while :; do sleep 0.01; done")
     assert process.stdout and process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGINT)
-    while not (tmp_path / "to/asked").exists():
-        assert process.poll() is None
+    wait_until((tmp_path / "to/asked").exists, process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, err) == (130, b"")
-    assert not alive(int((tmp_path / "to/pid").read_text()))
+    assert not is_alive(int((tmp_path / "to/pid").read_text()))
 
 
 def test_ctrl_c_between_the_start_and_our_knowing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +313,7 @@ def test_a_connection_that_hangs(
         def open_and_stop(command: Command) -> Process:
             process = opened(command)
             if known:
-                assert process.read(20)
+                assert process.read(HANG_S)
             stopped.extend(_server_pids(request, transport))
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
@@ -376,7 +383,7 @@ def test_a_pipe_that_does_not_block(here: Runs) -> None:
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         assert len(pipe.read()) == 3_000_000
-    assert process.wait(30) == 0
+    assert process.wait(HANG_S) == 0
 
 
 def test_ctrl_c_while_modules_are_loaded(tmp_path: Path) -> None:

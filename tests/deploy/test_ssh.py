@@ -18,7 +18,8 @@ from hexnpu.deploy.device import Command, Upload, open_device
 from hexnpu.deploy.errors import AuthFailed, ConnectionLost, DeployError, HostKeyRefused, HostNotFound, PortRefused
 from hexnpu.deploy.targets import parse_target
 from tests.conftest import require_tool
-from tests.deploy.sshd import Sshd, children, free_port, make_key
+from tests.deploy.sshd import Sshd, free_port, make_key
+from tests.processes import children, wait_until
 
 
 def connects(target: str, accept: bool = False) -> bool:
@@ -151,8 +152,7 @@ def test_the_agent(sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     address = home / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", address], stdout=subprocess.DEVNULL)
     try:
-        while not address.exists():
-            assert agent.poll() is None
+        wait_until(address.exists, agent)
         monkeypatch.setenv("SSH_AUTH_SOCK", str(address))
         subprocess.run(["ssh-add", "-q", home / ".ssh/id_ed25519"], check=True)
         (home / ".ssh/id_ed25519").unlink()
