@@ -33,15 +33,17 @@ def doctor(
     ] = None,
 ) -> None:
     """Check this machine and a target, with a remedy for what is wrong; or explain AEE and FastRPC error codes."""
-    if codes:
-        _explain(codes)
-        return
     from hexnpu.deploy.checks import State, run_checks
     from hexnpu.deploy.device import open_device
     from hexnpu.deploy.doctor_here import checks
     from hexnpu.deploy.targets import parse_target
     from hexnpu.errors import UsageError
 
+    if codes:
+        if target is not None or target_dir is not None:
+            raise UsageError("error codes are the same on every target: leave --target out, or the codes")
+        _explain(codes)
+        return
     where = parse_target(target)
     if where.here:
         open_device(where).close()  # refuses a Windows that this machine is not
@@ -92,14 +94,12 @@ def _show(finding: Finding) -> None:
 def _explain(codes: list[str]) -> None:
     from hexnpu.deploy.errorcodes import SOURCE, explain
 
-    unknown = False
-    for code in codes:
-        meanings = explain(code)
-        unknown = unknown or not meanings
+    found = [(code, explain(code)) for code in codes]
+    for code, meanings in found:
         for meaning in meanings:
             print(f"{code}: {meaning}")
         if not meanings:
             print(f"{code}: no code of this number in {SOURCE}")
     print(f"names: {SOURCE}")
-    if unknown:
+    if not all(meanings for _, meanings in found):
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hexnpu.deploy.device import Device, open_device
-from hexnpu.deploy.errors import NoAdbServer
+from hexnpu.deploy.errors import DeployError, NoAdbServer
 from hexnpu.deploy.quoting import decode
 from hexnpu.deploy.ssh_config import host_names
 from hexnpu.deploy.targets import parse_target
@@ -59,8 +59,11 @@ def inventory() -> list[Found]:
                 found.append(Found(f"android:{serial}", state))
     except NoAdbServer as error:
         found.append(Found("android", str(error)))
-    for host in host_names():
-        jobs.append(lambda host=host: _ask(f"linux:{host}", _LINUX, _read_linux))  # type: ignore[misc]
+    try:
+        for host in host_names():
+            jobs.append(lambda host=host: _ask(f"linux:{host}", _LINUX, _read_linux))  # type: ignore[misc]
+    except DeployError as error:
+        found.append(Found("linux", str(error)))
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return [*pool.map(lambda job: job(), jobs), *found]
 

@@ -82,9 +82,11 @@ class KnownHosts:
                 f"ssh-keygen -R {shlex.quote(name)} -f {shlex.quote(str(line.file))}; otherwise someone is in between"
             )
         if not accept_new:
+            # The home is there before anything is pushed.
+            program = "cmd /c ver" if target.kind == "windows" else "true"
             raise HostKeyRefused(
                 f"the host key of {name} is unknown: {shown}{self._notes()}. To accept it: "
-                f"hexnpu run --target {target} --accept-new-host-key -- true"
+                f"hexnpu run --target {shlex.quote(str(target))} --target-dir . --accept-new-host-key -- {program}"
             )
         _remember(self.host, kind, key)
 

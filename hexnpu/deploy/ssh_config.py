@@ -60,7 +60,8 @@ class SshHost:
         return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
 
     def __str__(self) -> str:
-        return f"{self.user}@{self.address}:{self.port}"
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{self.user}@{address}:{self.port}"
 
 
 def ssh_host(alias: str, user: str | None = None, port: int | None = None) -> SshHost:
@@ -82,22 +83,26 @@ def config_files() -> tuple[Path, Path]:
     return Path("~/.ssh/config").expanduser(), Path("/etc/ssh/ssh_config")
 
 
-def host_names(file: Path | None = None) -> list[str]:
-    """The hosts that `Host` lines name, those of included files too, without patterns, in their order."""
-    names = (word for _, keyword, rest in _lines(file or config_files()[0], 0) if keyword == "host" for word in rest)
-    return [name for name in dict.fromkeys(names) if re.fullmatch(r"[\w.-]+", name)]
+def host_names() -> Iterator[str]:
+    """The hosts that `Host` lines name, those of included files too, without patterns, in their order. Raises
+    DeployError at what cannot be read."""
+    seen = set()
+    for name in _named(config_files()[0], 0):
+        if name not in seen and re.fullmatch(r"[\w.-]+", name):
+            seen.add(name)
+            yield name
 
 
-def _lines(file: Path, depth: int) -> Iterator[tuple[int, str, list[str]]]:
-    try:
-        for number, keyword, rest in _file_lines(file):
-            if keyword == "include":
-                for name in _included(file, split(rest)):
-                    yield from _lines(name, depth + 1) if depth < _MAX_DEPTH else ()
+def _named(file: Path, depth: int) -> Iterator[str]:
+    for number, keyword, rest in _file_lines(file):
+        try:
+            if keyword == "include" and depth < _MAX_DEPTH:
+                for other in _included(file, split(rest)):
+                    yield from _named(other, depth + 1)
             elif keyword == "host":
-                yield number, keyword, split(rest)
-    except (DeployError, ValueError):
-        return
+                yield from split(rest)
+        except ValueError as error:
+            raise DeployError(f"{file} line {number}: {error}") from None
 
 
 def _file_lines(file: Path) -> Iterator[tuple[int, str, str]]:
@@ -107,14 +112,14 @@ def _file_lines(file: Path) -> Iterator[tuple[int, str, str]]:
     except (FileNotFoundError, IsADirectoryError):
         return
     except OSError as error:
-        raise DeployError(f"{file}: {error.strerror}") from None
+        raise DeployError(f"{file}: {error.strerror}; make it a file that you may read") from None
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         found = re.fullmatch(r'\s*"?([A-Za-z0-9]+)"?(?:\s*=\s*|\s+)([^\0]*?)\s*', line)
         if not found or not found[2]:
             # Without the line: an Include may have led to a file of secrets.
-            raise DeployError(f"{file} line {number}: not `Option value`")
+            raise DeployError(f"{file} line {number}: not `Option value`; mend or remove it")
         yield number, found[1].lower(), found[2]
 
 
@@ -288,7 +293,7 @@ class _Options:
     def host(self) -> SshHost:
         port = self.first.get("port", "22")
         if not re.fullmatch("[0-9]{1,5}", port, re.ASCII) or not 1 <= int(port) <= 65535:
-            raise DeployError(f"Port {port!r} of {self.alias} in ~/.ssh/config is no port number")
+            raise DeployError(f"Port {port!r} of {self.alias} in ~/.ssh/config is not from 1 to 65535")
         try:
             self.settle_address()
             tokens = self._tokens()

@@ -291,7 +291,11 @@ def test_codes_on_the_command_line() -> None:
     assert result.stdout.startswith("0x80000414: AEE_EUNSUPPORTED (NPU): not supported")
     assert "\n0x2e: AEE_EINTERRUPTED" in result.stdout and "qualcomm/fastrpc inc/AEEStdErr.h" in result.stdout
     assert hexnpu("doctor", "0x203").returncode == 1
-    assert hexnpu("doctor", "soup").returncode == 2
+    refused = hexnpu("doctor", "0x14", "soup")
+    assert (refused.returncode, refused.stdout) == (2, "") and "'soup' is no error code" in refused.stderr
+    for flag in ("--target=linux:box", "--target-dir=x"):
+        refused = hexnpu("doctor", "0x14", flag)
+        assert (refused.returncode, refused.stdout) == (2, "") and "leave --target out" in refused.stderr
 
 
 def test_devices(sshd: Sshd, adb: Adb, home: Path, tmp_path: Path) -> None:
@@ -306,6 +310,15 @@ def test_devices(sshd: Sshd, adb: Adb, home: Path, tmp_path: Path) -> None:
     assert rows["linux:box"].rstrip().endswith("ready")
     assert "refused the connection" in rows["linux:gone"]
     assert "linux:*.lan" not in rows
+
+
+def test_devices_of_a_configuration_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
+    (home / ".ssh/config").write_text('Host gone\n  HostName 127.0.0.1\nUser\nHost box\n')
+    result = hexnpu("devices")
+    rows = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert result.returncode == 0 and rows.keys() == {"target", "android", "linux", "linux:gone"}
+    assert all("config line 3: not `Option value`; mend" in rows[name] for name in ("linux", "linux:gone"))
 
 
 def test_devices_without_any(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

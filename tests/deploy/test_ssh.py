@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,8 +123,12 @@ def test_an_unknown_host_key(sshd: Sshd, home: Path) -> None:
     with pytest.raises(HostKeyRefused) as error:
         connects(sshd.target)
     assert fingerprint in str(error.value)
-    assert f"hexnpu run --target {sshd.target} --accept-new-host-key -- true" in str(error.value)
+    command = f"hexnpu run --target {sshd.target} --target-dir . --accept-new-host-key -- true"
+    assert str(error.value).endswith(command)
     assert not known.exists()
+    # Before anything is pushed too.
+    subprocess.run([sys.executable, "-m", *command.split()], check=True)
+    assert known.read_text() == sshd.known_hosts_line()
     known.write_text("# kept")
     assert connects(sshd.target, accept=True)
     assert known.read_text() == f"# kept\n{sshd.known_hosts_line()}"
