@@ -9,6 +9,11 @@ class HexnpuError(Exception):
     exit_code = 1
 
 
+def one_line(text: str) -> str:
+    """Names, and what targets print, can hold anything: what would break the line or steer a terminal comes escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
 class UsageError(HexnpuError):
     """A flag, a name or an argument that cannot be taken."""
 
@@ -16,7 +21,7 @@ class UsageError(HexnpuError):
 
 
 class BuildError(HexnpuError):
-    """The native parts could not be built."""
+    """The native parts could not be built. The only text of several lines: what the compiler said follows."""
 
 
 class DeviceError(HexnpuError):

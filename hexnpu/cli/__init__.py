@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from hexnpu.errors import HexnpuError
+from hexnpu.errors import BuildError, HexnpuError, one_line
 
 # The base of what typer raises for wrong flags and arguments; it exports only the leaves.
 CommandLineError: Any = typer.BadParameter.__mro__[2]
@@ -75,16 +75,22 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"hexnpu: {error.format_message()} (see: {usage})", file=sys.stderr)
         sys.exit(2)
     except HexnpuError as error:
-        print(f"hexnpu: {error}", file=sys.stderr)
+        text = str(error) if isinstance(error, BuildError) else one_line(str(error))
+        print(f"hexnpu: {text}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.
         sys.stdout = None
         sys.exit(1)
+    except PermissionError as error:
+        what = one_line(str(error.filename or "a file"))
+        print(f"hexnpu: {what}: {error.strerror}; mend its permissions, or name another", file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         if error.errno not in NOT_WRITTEN:
             raise
-        print(f"hexnpu: cannot write {error.filename or 'the output'}: {error.strerror}", file=sys.stderr)
+        what = one_line(str(error.filename or "the output"))
+        print(f"hexnpu: cannot write {what}: {error.strerror}", file=sys.stderr)
         sys.stdout = None
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):

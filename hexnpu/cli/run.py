@@ -45,14 +45,16 @@ def _run(
     target_dir: Annotated[
         str | None, typer.Option(parser=nonempty.text, help="Where the package is on the target.")
     ] = None,
-    debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="The -dbg package of a run on this machine.")] = False,
     devices: Annotated[
         str | None,
         typer.Option("--devices", "--device", "-d", help="HTP0,HTP1 ... or how many sessions.", show_default="HTP0"),
     ] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable; repeatable.")] = None,
     print_only: Annotated[bool, typer.Option("--print", help="Show the exact remote command; run nothing.")] = False,
-    log: Annotated[Path | None, typer.Option(help="Keep a copy of the output in this file.")] = None,
+    log: Annotated[
+        Path | None, typer.Option(parser=nonempty.path, help="Keep a copy of the output in this file.")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="End it after S seconds (124).")] = None,
     accept_new_host_key: Annotated[
         bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
@@ -80,10 +82,10 @@ def _command(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Argument list and environment."""
     from hexnpu.deploy.environment import run_environment
-    from hexnpu.deploy.tools import arguments_for
+    from hexnpu.deploy.tools import TALKATIVE, arguments_for
 
     variables, names = run_environment(devices, given, env, os.environ)
-    talkative = any(given.get(name) for name in ("verbose", "profile", "sched-debug", "hex-optrace"))
+    talkative = any(given.get(name) for name in TALKATIVE)
     windows = target.kind == "windows" or (target.here and os.name == "nt")
     return arguments_for(command, names, talkative, windows), variables
 
@@ -108,7 +110,9 @@ def _execute(
     timeout: float | None, accept_new_host_key: bool,
 ) -> int:  # fmt: skip
     from hexnpu.deploy.device import Command, open_device, printed_command
+    from hexnpu.deploy.quoting import encode
     from hexnpu.deploy.run import has_input, missing_tool, run
+    from hexnpu.errors import one_line
 
     stdin = sys.stdin.buffer if sys.stdin is not None and has_input(sys.stdin.buffer) else None
     # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
@@ -116,7 +120,8 @@ def _execute(
         line[0], directory, line[1], core_dumps=True, merge=target.kind == "android", has_input=stdin is not None
     )
     if print_only:
-        print(printed_command(target, command))
+        # Bytes: a name need not be UTF-8, and the encoding of a terminal may lack what one has.
+        sys.stdout.buffer.write(encode(printed_command(target, command)) + b"\n")
         return 0
     with _log(log) as copy, open_device(target, accept_new_host_key=accept_new_host_key) as device:
         if copy and stat.S_ISREG(os.fstat(copy.fileno()).st_mode):
@@ -126,7 +131,7 @@ def _execute(
             timeout_s=timeout,
         )  # fmt: skip
         if code == NOT_FOUND and (sentence := missing_tool(device, command)):
-            print(f"hexnpu: {sentence}", file=sys.stderr)
+            print(f"hexnpu: {one_line(sentence)}", file=sys.stderr)
         return code
 
 
@@ -137,7 +142,7 @@ def _log(file: Path | None) -> contextlib.AbstractContextManager[BinaryIO | None
     try:
         return file.open("ab") if file else contextlib.nullcontext()
     except OSError as error:
-        raise UsageError(f"--log {file}: {error.strerror}") from None
+        raise UsageError(f"--log {file}: {error.strerror}; name a file in a folder that you may write") from None
 
 
 def _parameter(flag: EnvFlag) -> inspect.Parameter:

@@ -30,8 +30,9 @@ def configured(build_dir: Path, preset: str) -> Iterator[list[str]]:
         yield ["--fresh"] if fresh else []
     finally:
         # Also after a failure: CMake writes the cache whenever it was at work.
-        if cache.is_file():
-            _write(note, preset)
+        with contextlib.suppress(OSError):
+            if cache.is_file():
+                _write(note, preset)
 
 
 def _read(note: Path) -> str | None:

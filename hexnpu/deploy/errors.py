@@ -65,6 +65,14 @@ class PackageMissing(DeployError):
     exit_code = 22
 
 
+class NotStarted(DeployError):
+    """A program that is not there (127), or that the system does not take (126): a shell's exit codes."""
+
+    def __init__(self, text: str, exit_code: int) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
 class TimedOut(DeployError):
     """`--timeout` passed; the code is that of timeout(1)."""
 

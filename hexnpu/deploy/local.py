@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hexnpu.deploy.device import Command, Upload
-from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.errors import DeployError, NotStarted
 from hexnpu.deploy.posix import PosixDevice, end, remote_error, what
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.targets import LOCAL, Target
@@ -87,14 +87,17 @@ class LocalDevice(PosixDevice):
             if command.core_dumps:
                 _allow_core_dumps()
         directory = _path(command.directory)
-        if not directory.is_dir():
-            raise DeployError(f"no folder {str(directory)!r} on this machine: push first, or name another --target-dir")
+        if not os.access(f"{directory}/.", os.X_OK):
+            raise DeployError(
+                f"no folder {str(directory)!r} on this machine that may be entered: push first, or name another "
+                "--target-dir"
+            )
         program = command.argv[0]
         if "/" in program:
             # Else Popen looks for it from our own directory (on Windows).
             program = str(directory / program)
         elif shutil.which(program) is None:
-            raise DeployError(f"no program {program!r} on this machine: neither in the package nor in PATH")
+            raise NotStarted(f"no program {program!r} on this machine: neither in the package nor in PATH", 127)
         mark = f"HEXNPU_RUN_{secrets.token_hex(8)}"
         try:
             child = subprocess.Popen(
@@ -103,7 +106,7 @@ class LocalDevice(PosixDevice):
                 stderr=subprocess.STDOUT if command.merge else subprocess.PIPE, **options,
             )  # fmt: skip
         except OSError as error:
-            raise DeployError(f"{program} could not be started: {error.strerror}") from None
+            raise _not_started(program, error) from None
         except ValueError as error:
             raise DeployError(f"{program} could not be started: {error}") from None
         return LocalProcess(command, self, child, mark)
@@ -124,6 +127,16 @@ class LocalDevice(PosixDevice):
 
     def close(self) -> None:
         return
+
+
+def _not_started(program: str, error: OSError) -> NotStarted:
+    if not os.access(program, os.F_OK):
+        way_out = "build the package (hexnpu build), or name its folder (--install-dir, --target-dir)"
+        return NotStarted(f"no program {program} on this machine: {way_out}", 127)
+    way_out = "see its permissions, and that it is built for this machine"
+    # What is not found may be its interpreter or loader.
+    code = 127 if isinstance(error, FileNotFoundError) else 126
+    return NotStarted(f"{program} could not be started: {error.strerror}; {way_out}", code)
 
 
 def shell_line(command: Command) -> str:

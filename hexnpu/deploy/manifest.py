@@ -97,12 +97,12 @@ def read_package(root: Path) -> Package:
             elif stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):
                 files.append(_package_file(path, Path(entry.path), info))
             else:
-                raise DeployError(f"{entry.path} is neither a file, a folder nor a link: it cannot be pushed")
+                raise DeployError(f"{entry.path} is neither a file, a folder nor a link: remove it from the package")
 
     try:
         visit(root, "")
     except OSError as error:
-        raise DeployError(f"{error.filename}: {error.strerror}; the package cannot be read") from None
+        raise DeployError(f"{error.filename}: {error.strerror}; mend that: all of the package has to be read") from None
     if STATE_DIR in folders or any(file.path == STATE_DIR for file in files):
         raise DeployError(f"{root / STATE_DIR} has the name of push's own folder on the target: remove it")
     return Package(tuple(files), tuple(folders))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hexnpu.deploy.errors import PackageMissing
 from hexnpu.deploy.targets import WORDS, Target
+from hexnpu.errors import UsageError
 
 
 def is_llama_cpp(tree: Path) -> bool:
@@ -21,8 +22,10 @@ def is_llama_cpp(tree: Path) -> bool:
 
 def package_tree(source: Path | None) -> Path:
     """The tree whose package is meant: `--source`, or the folder we are in where that is a llama.cpp checkout or has
-    packages, otherwise this project's own kernels and server, which is what `hexnpu build` builds."""
+    packages, otherwise this project's own kernels and server, which `hexnpu build` builds. Raises UsageError."""
     if source is not None:
+        if not source.is_dir():
+            raise UsageError(f"--source {source} is no folder: name the tree whose package it is")
         return source
     from hexnpu.native import kernels_dir
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from hexnpu.deploy.device import Command, Result, Upload
 from hexnpu.deploy.elf import machine_name
-from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TargetReadOnly
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, NotStarted, TargetReadOnly
 from hexnpu.deploy.process import STDOUT, Process, fulfil_in_thread
 from hexnpu.deploy.quoting import decode, encode, join, quote
 from hexnpu.deploy.targets import Target
@@ -243,14 +243,16 @@ class PosixProcess(Process):
     def _not_started(self) -> DeployError:
         name = self._device.name
         if _NO_DIRECTORY in self._head:
-            return DeployError(f"no folder {self._directory!r} on {name}: push first, or name another --target-dir")
+            return DeployError(
+                f"no folder {self._directory!r} on {name} that may be entered: push first, or name another --target-dir"
+            )
         if found := re.search(_FOREIGN + rb"(\w{4}),(\w{4}) ", self._head):
             # The lower byte comes first.
             theirs, ours = (int.from_bytes(bytes.fromhex(text.decode()), "little") for text in found.groups())
-            return DeployError(
+            return NotStarted(
                 f"{self._command.argv[0]!r} in {self._directory!r} is for {machine_name(theirs)}, and {name} is "
-                f"{machine_name(ours)}: build the package for it (hexnpu doctor --target tells more)"
-            )
+                f"{machine_name(ours)}: build the package for it (hexnpu doctor --target tells more)", 126,
+            )  # fmt: skip
         n_bytes = len(encode(join(wrap(self._command))))
         if n_bytes >= _LONG_LINE_BYTES:
             return _too_long(name, n_bytes)

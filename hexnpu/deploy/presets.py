@@ -65,7 +65,10 @@ def check_preset(tree: Path, preset: str) -> None:
     """Raises PresetMissing, which lists what there is."""
     names = sorted(set(preset_names(tree)))
     if preset not in names:
-        there = f"it has {', '.join(names)}" if names else f"it has neither {' nor '.join(FILES)} with a preset to use"
+        there = (
+            f"choose one by --preset ({', '.join(names)})" if names
+            else f"it has neither {' nor '.join(FILES)} with a preset to use; give another tree by --source"
+        )  # fmt: skip
         raise PresetMissing(f"{tree} has no preset {preset!r}: {there}")
 
 

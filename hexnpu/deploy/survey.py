@@ -21,17 +21,17 @@ d=$1; shift; {EXPAND}
 for p in find stat sha256sum; do
     command -v $p >/dev/null || {{ echo "no $p there, which push needs: install coreutils or busybox" >&2; exit 1; }}
 done
-if [ -d "$d" ]; then
-    cd "$d" || exit 1
-    there=present
-else
-    if [ -e "$d" ]; then echo "$d is not a folder" >&2; exit 1; fi
-    while [ ! -d "$d" ]; do
-        case $d in */*) d=${{d%/*}}; d=${{d:-/}};; *) d=.;; esac
-    done
-    cd "$d" || exit 1
+there=present
+while [ ! -d "$d" ]; do
+    if [ -e "$d" ] || [ -h "$d" ]; then
+        echo "$d is not a folder: move it away, or use another --target-dir" >&2
+        exit 1
+    fi
+    case $d in */*) d=${{d%/*}}; d=${{d:-/}};; *) d=.;; esac
     there=absent
-fi
+done
+# Shells differ in what they say of it.
+cd "$d" 2>/dev/null || {{ echo "$d: Permission denied" >&2; exit 1; }}
 echo $there
 if [ -w . ]; then echo writable; else echo "read-only $d"; fi
 df -Pk . 2>/dev/null

@@ -17,6 +17,9 @@ class Tool:
     verbose: bool = False
 
 
+# Flags of `hexnpu run` for output that the llama tools print only with -v.
+TALKATIVE = ("verbose", "profile", "sched-debug", "hex-verbose", "hex-profile", "hex-optrace")
+
 _DEVICE = ("--device", "-dev")
 _THREADS = (("-t", "--threads"), ("-t", "6"))
 _GENERATE = (
@@ -46,7 +49,7 @@ def arguments_for(
     """The argument list that runs on the target. A command that is none of the tools stays as it is.
 
     `device_names`: for a tool's own --device; where there are none, it gets no such argument.
-    `talkative`: a flag asked for output that the llama tools print only with -v.
+    `talkative`: whether one of TALKATIVE is given.
     """
     name, *arguments = command
     tool = TOOLS.get(name.removesuffix(".exe") if windows else name)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.device import Command, Result, Upload
-from hexnpu.deploy.errors import ConnectionLost, DeployError, TargetReadOnly
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NotStarted, TargetReadOnly
 from hexnpu.deploy.posix import lost_while
 from hexnpu.deploy.quoting import decode
 from hexnpu.deploy.ssh import SshDevice, SshProcess
@@ -131,8 +131,8 @@ class WindowsProcess(SshProcess):
         if about == "directory":
             return DeployError(f"no folder {self._directory} on {name}: push first, or name another --target-dir")
         if about == "program" and number in _NOT_FOUND:
-            return DeployError(f"no program {self._program!r} on {name}: neither in the package nor in PATH")
-        return DeployError(f"{name} could not start {self._program!r}: {about}, Windows error {number}")
+            return NotStarted(f"no program {self._program!r} on {name}: neither in the package nor in PATH", 127)
+        return NotStarted(f"{name} could not start {self._program!r}: {about}, Windows error {number}", 126)
 
     def kill(self) -> None:
         """Ends the job of the program and all its children, by a second runner."""

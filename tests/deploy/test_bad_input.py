@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import require_tool
 from tests.deploy.conftest import Adb, push_folder
 from tests.deploy.sshd import Sshd, free_port
 
@@ -23,11 +25,12 @@ def package(tmp_path: Path) -> Path:
     return root
 
 
-def refused(code: int, *arguments: object) -> str:
-    """The one line that the command prints."""
+def refused(code: int, *arguments: object, before: tuple[str, ...] = ()) -> str:
+    """The one line that the command prints. `before`: a program that runs it, and its arguments."""
     done = subprocess.run(
-        [sys.executable, "-m", "hexnpu", *map(str, arguments)], cwd=REPO, stdin=subprocess.DEVNULL, capture_output=True
-    )
+        [*before, sys.executable, "-m", "hexnpu", *map(str, arguments)], cwd=REPO, stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )  # fmt: skip
     line = done.stderr.decode()
     assert (done.returncode, done.stdout) == (code, b""), line
     assert line.startswith("hexnpu: ") and line.count("\n") == 1 and len(line) > 30
@@ -97,7 +100,11 @@ def test_several_local_packages(tmp_path: Path) -> None:
 
 
 def test_flags(tmp_path: Path) -> None:
-    assert "--log" in refused(2, "run", "--target", "linux:box", "--log", tmp_path / "no/log", "--", "true")
+    told = refused(2, "run", "--target", "linux:box", "--log", tmp_path / "no/log", "--", "true")
+    assert "--log" in told and "name a file" in told
+    for command, *program in (("push",), ("run", "--", "true")):
+        told = refused(2, command, "--target", "linux:box", "--source", tmp_path / "none", *program)
+        assert "--source" in told and "is no folder" in told
     assert "--timeout" in refused(2, "run", "--timeout", "0", "--", "true")
     assert "NAME=VALUE" in refused(2, "run", "--target", "linux:box", "--env", "x", "--", "true")
     assert "--devices" in refused(2, "run", "--target", "linux:box", "-d", "0", "--", "true")
@@ -108,7 +115,7 @@ def test_flags(tmp_path: Path) -> None:
     [
         ("build", ["source", "build-dir", "install-dir", "target-dir", "preset", "toolchain-url", "toolchain-version"]),
         ("push", ["source", "install-dir", "target-dir"]),
-        ("run", ["source", "install-dir", "target-dir"]),
+        ("run", ["source", "install-dir", "target-dir", "log"]),
         ("doctor", ["target-dir"]),
     ],
 )
@@ -127,9 +134,11 @@ def test_run_where_nothing_was_pushed(transport: str | None, tmp_path: Path) -> 
 
 def test_a_file_where_the_directory_should_be(transport: str | None, package: Path, tmp_path: Path) -> None:
     (tmp_path / "to").write_text("mine")
+    (tmp_path / "to-nothing").symlink_to("nothing")
     target = ["--target", transport] if transport else []
-    command = ("push", *target, "--install-dir", package, "--target-dir", tmp_path / "to")
-    assert "not a folder" in refused(1, *command)
+    for directory in ("to", "to/below", "to-nothing", "to-nothing/below"):
+        told = refused(1, "push", *target, "--install-dir", package, "--target-dir", tmp_path / directory)
+        assert f"{tmp_path / directory.removesuffix('/below')} is not a folder: move it away" in told
 
 
 @pytest.fixture
@@ -164,6 +173,37 @@ def test_space_that_runs_out_on_the_way(transport: str | None, package: Path, mo
         with open_device(parse_target(transport)) as device, pytest.raises(NoSpace, match="remove files"):
             push_folder(device, package, str(mounted))
     assert [path.name for path in mounted.iterdir()] == [".hexnpu"]
+
+
+def test_what_permissions_keep_from_us(package: Path, tmp_path: Path) -> None:
+    """They bind root without its capabilities as anybody."""
+    setpriv = require_tool("setpriv", "util-linux")
+    as_a_user = () if os.geteuid() else (setpriv, "--inh-caps=-all", "--bounding-set=-all")
+    locked = tmp_path / "locked"
+    (locked / "x").mkdir(parents=True)
+    locked.chmod(0)
+    try:
+        for code, says, command in (
+            (1, "mend its permissions", ("push", "--install-dir", locked / "x")),
+            (1, "mend its permissions", ("push", "--source", locked / "x")),
+            (1, "mend its permissions", ("build", "--source", locked / "x")),
+            (21, "mend its permissions", ("push", "--install-dir", package, "--target-dir", locked)),
+            (21, "mend its permissions", ("push", "--install-dir", package, "--target-dir", locked / "x")),
+            (1, "may be entered", ("run", "--target-dir", locked, "--", "true")),
+            (1, "may be entered", ("run", "--target-dir", locked / "x", "--", "true")),
+            (2, "folder that you may write", ("run", "--log", locked / "x", "--target-dir", tmp_path, "--", "true")),
+        ):
+            assert says in refused(code, *command, before=as_a_user)
+    finally:
+        locked.chmod(0o700)
+
+
+def test_names_that_break_a_line(tmp_path: Path, adb: Adb, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or that steer a terminal: they are shown escaped."""
+    assert "no\\npkg: build it" in push(22, "linux:box", tmp_path / "no\npkg")
+    assert "a\\x1b[2Jb" in refused(2, "build", "--source", tmp_path / "a\x1b[2Jb")
+    monkeypatch.setenv("ANDROID_SERIAL", "x\ny")
+    assert "no device x\\ny" in refused(11, "run", "--target", "adb", "--", "true")
 
 
 def test_windows_where_none_is(package: Path) -> None:

@@ -229,7 +229,7 @@ def test_missing_image_is_pulled(machine: Machine) -> None:
         ("none", [], 23, "neither docker nor podman is installed"),
         ("no-daemon", [], 24, "Cannot connect to the Docker daemon"),
         ("no-pull", [], 25, "cannot be pulled"),
-        ("", ["--preset", "hidden-base"], 26, "no preset 'hidden-base': it has arm64-android-snapdragon-debug"),
+        ("", ["--preset", "hidden-base"], 26, "choose one by --preset (arm64-android-snapdragon-debug"),
         ("", ["--no-docker"], 27, "cmake is missing: apt-get install cmake"),
         ("fails", [], 42, "docker failed with exit code 42"),
         ("dies", [], 137, "docker failed with exit code 137"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hexnpu.deploy.device import Command, Device, Upload, open_device
-from hexnpu.deploy.errors import ConnectionLost, DeployError
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NotStarted
 from hexnpu.deploy.process import STDOUT
 from hexnpu.deploy.targets import parse_target
 from tests.processes import HANG_S, is_alive, wait_until
@@ -211,8 +211,9 @@ def test_a_program_for_another_machine_is_no_script(device: Device, tmp_path: Pa
     program[18:20] = (164).to_bytes(2, "little")
     (tmp_path / "it's $1").write_bytes(program)
     (tmp_path / "it's $1").chmod(0o755)
-    with pytest.raises(DeployError, match=r"is for hexagon, and .* is \w+: build|Exec format error"):
+    with pytest.raises(NotStarted, match=r"is for hexagon, and .* is \w+: build|Exec format error") as error:
         device.open(Command(("./it's $1",), str(tmp_path))).exit_code()
+    assert error.value.exit_code == 126
     assert not (tmp_path / "made").exists()
 
 

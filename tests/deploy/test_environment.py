@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -182,11 +183,25 @@ def test_tools(capsys: pytest.CaptureFixture[str], given: list[str], expected: l
     assert printed(capsys, "--", *given)[1] == expected
 
 
-@pytest.mark.parametrize("flags", [["--verbose", "1"], ["--profile", "1"], ["--sched-debug"], ["--hex-optrace", "1"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--verbose", "1"], ["--profile", "1"], ["--sched-debug"], ["--hex-verbose", "1"], ["--hex-profile", "1"],
+        ["--hex-optrace", "1"],
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_talkative_flags_add_v(capsys: pytest.CaptureFixture[str], flags: list[str], tool: str) -> None:
     assert ("-v" in printed(capsys, *flags, "--", tool)[1]) == tool.startswith("llama-")
     assert printed(capsys, *flags, "--", tool, "-v")[1].count("-v") == 1
+
+
+def test_bytes_that_are_no_text_are_printed_as_they_are() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hexnpu", "run", "--target", "linux:box", "--print", "--", "tool", b"\xff \xc3\xa9"],
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True,
+    )  # fmt: skip
+    assert done.stdout.endswith(b" tool '\xff \xc3\xa9'\n")
 
 
 def test_windows_tools_end_in_exe() -> None:

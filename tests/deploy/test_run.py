@@ -415,7 +415,7 @@ def test_a_relative_package_folder(tmp_path: Path, home: Path) -> None:
 def test_a_tool_that_the_package_has_not(
     transport: str, tmp_path: Path, tool: str, script: str | None, words: list[str]
 ) -> None:
-    """(On this machine a program that cannot be started is an error of its own.)"""
+    """(On this machine it is an error of its own.)"""
     folder = tmp_path / "to"
     (folder / "bin").mkdir(parents=True)
     if script:
@@ -426,6 +426,29 @@ def test_a_tool_that_the_package_has_not(
     told = [line for line in done.stderr.decode().splitlines() if line.startswith("hexnpu: ")]
     assert done.returncode == 127 and len(told) == bool(words)
     assert all(word in told[0] for word in words)
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "code", "says"),
+    [
+        ("none", None, 127, "neither in the package nor in PATH"),
+        ("llama-cli", None, 127, "bin/llama-cli on this machine: build the package (hexnpu build), or name"),
+        ("./file", "#!/no/such/interpreter", 127, "see its permissions"),
+        ("./file", "no program", 126, "built for this machine"),
+        ("/", None, 126, "see its permissions"),
+    ],
+)
+def test_what_cannot_be_started_here(tmp_path: Path, program: str, text: str | None, code: int, says: str) -> None:
+    """The exit codes are those of a shell."""
+    if text:
+        (tmp_path / "file").write_text(text)
+        (tmp_path / "file").chmod(0o755)
+    done = subprocess.run(
+        [*HEXNPU, "run", "--target-dir", tmp_path, "--", program], cwd=REPO, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.count("\n") == 1 and says in done.stderr
 
 
 def test_hardly_anything_is_loaded_before_ctrl_c_is_silent() -> None:
