@@ -44,7 +44,7 @@ def push(
 
     where = parse_target(target)
     if install_dir is None:
-        tree, local = package.package_tree(source), where.kind == "local"
+        tree, local = package.package_tree(source), where.kind in ("local", "emu", "qemu")
         install_dir = package.local_package(tree, debug) if local else package.install_dir(where, tree, debug)
     if target_dir is None:
         target_dir = package.target_dir(where, package.package_tree(source))

@@ -157,7 +157,7 @@ def _in_container(source: Path, folder: Path) -> str:
         raise UsageError(
             f"{folder} is not inside {source}, and the container sees nothing else; or build with --no-docker"
         )
-    return str(folder.relative_to(source))
+    return folder.relative_to(source).as_posix()
 
 
 def _zig() -> Path:

@@ -43,8 +43,10 @@ class ImageMissing(DeployError):
 
 
 def image(url: str, version: str, kind: str, preset: str) -> str:
-    """The image for a target; a preset given with another target names its own system (open-linux-arm64)."""
-    system = kind if kind in ("android", "linux") else "android" if "android" in preset else "linux"
+    """The image for what is built: of the system that the preset names, or else the target's."""
+    systems = ("android", "linux")
+    system = next((system for system in systems if f"-{system}-" in f"-{preset}-"), kind)
+    system = system if system in systems else "linux"
     return f"{url.rstrip('/')}/arm64-{system}:{version}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from hexnpu.cache import cache_dir
 from hexnpu.deploy import container
 from hexnpu.deploy.checks import Check, Finding, note, ok, wrong
-from hexnpu.deploy.environment import FLAGS, HEXAGON_DEVICES
+from hexnpu.deploy.environment import known_variables
 
 PREFIX = "GGML_HEXAGON_"
 # Variables that llama.cpp read once, and what took their place.
@@ -95,7 +95,7 @@ def ziglang() -> list[Finding]:
 
 def variables(environment: Mapping[str, str]) -> list[Finding]:
     """GGML_HEXAGON_ variables that are set here and that nothing reads any more."""
-    known = {v for flag in FLAGS for v in (*flag.variables, *(name for name, _ in flag.also))} | {HEXAGON_DEVICES}
+    known = known_variables()
     findings: list[Finding] = []
     for name in sorted(environment):
         if name in RETIRED:

@@ -5,6 +5,7 @@ Everything is read by small shell scripts; of ELF files only their headers trave
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Callable
@@ -63,6 +64,9 @@ class TargetDoctor:
         self._home = directory
         self._files: dict[str, Elf] | None = None  # None: not looked at, or not to the end
         self._cache: list[str] | None = None  # of ldconfig -p
+        # Asked of the target once each: most programs need the same libraries.
+        self._elf = functools.cache(self._read_elf)
+        self._existing = functools.cache(lambda *paths: self._lines(_EXIST, *paths))
 
     def checks(self) -> list[Check]:
         """In the order in which they depend on each other."""
@@ -129,7 +133,9 @@ class TargetDoctor:
             findings += self._look_at(name, files)
         self._files = files
         if len(names) > MAX_FILES:
-            findings += note("package", f"only {MAX_FILES} of its {len(names)} files were looked at", "mind the others")
+            findings += note(
+                "package", f"only {MAX_FILES} of its {len(names)} files were looked at", "remove what is not of it"
+            )  # fmt: skip
         text = f"{len(names)} files in {home}, {len(files)} ELF files, all for the right machine"
         return findings or ok("package", text)
 
@@ -208,7 +214,7 @@ class TargetDoctor:
     def _taken(self, library: str, by: Elf | None, origin: str) -> str | None:
         """The file that the loader takes for a library: the first of the right machine, as it skips the others."""
         assert self._device is not None
-        for path in self._lines(_EXIST, *self._candidates(library, by, origin)):
+        for path in self._existing(*self._candidates(library, by, origin)):
             try:
                 file = self._elf(path)
             except ValueError:
@@ -234,7 +240,7 @@ class TargetDoctor:
             self._cache = self._lines("PATH=$PATH:/sbin:/usr/sbin; ldconfig -p 2>/dev/null")
         return [line.split("=>")[1].strip() for line in self._cache if line.split(" ")[0].strip() == library]
 
-    def _elf(self, path: str) -> Elf | None:
+    def _read_elf(self, path: str) -> Elf | None:
         device = self._device
         assert device is not None
 

@@ -87,7 +87,7 @@ def known_variables() -> tuple[str, ...]:
 def device_names(devices: str) -> list[str]:
     """`HTP0,GPUOpenCL` as names; a number N is N sessions, HTP0 to HTP(N-1). Raises UsageError."""
     if re.fullmatch("[0-9]+", devices, re.ASCII):
-        if not 1 <= int(devices) <= 16:
+        if len(devices) > 4 or not 1 <= int(devices) <= 16:
             raise UsageError(f"--devices {devices}: give a number of sessions from 1 to 16, or names (HTP0,HTP1)")
         return [f"HTP{n}" for n in range(int(devices))]
     names = devices.split(",")

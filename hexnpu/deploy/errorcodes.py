@@ -256,9 +256,10 @@ def explain(text: str) -> list[Meaning]:
     if not -(1 << 31) <= number < 1 << 32:
         raise UsageError(f"{text} does not fit 32 bits; error codes look like 0x80000414, 0x2e or -2147482604")
     unsigned = number & 0xFFFFFFFF
-    if -1024 < number < 0:
-        kernel = Meaning(f"errno {-number}", os.strerror(-number), "the Linux kernel")
-        unknown = [Meaning("AEE_EUNKNOWN", "an unknown error", "host")] if number == -1 else []
+    signed = unsigned - (1 << 32) if unsigned >> 31 else unsigned
+    if -1024 < signed < 0:
+        kernel = Meaning(f"errno {-signed}", os.strerror(-signed), "the Linux kernel")
+        unknown = [Meaning("AEE_EUNKNOWN", "an unknown error", "host")] if signed == -1 else []
         return [*unknown, kernel]
     if OFFSET <= unsigned <= OFFSET + LAST:
         # Codes that have no offset have been seen with it all the same.

@@ -174,17 +174,22 @@ class Manifest:
 
 def _is_inside(path: Any) -> bool:
     """Whether it can be the path of a pushed file: relative, without detours, and not push's own."""
-    if not isinstance(path, str) or "\0" in path:
-        return False
-    try:
-        encode(path)
-    except UnicodeEncodeError:
+    if not isinstance(path, str) or "\0" in path or not _can_be_a_name(path):
         return False
     parts = path.split("/")
     return not {"", ".", ".."} & set(parts) and parts[0] != STATE_DIR
 
 
+def _can_be_a_name(text: str) -> bool:
+    try:
+        encode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _sane_entry(entry: Any) -> dict[str, Any]:
     """What it knows of a file; no type stands for another."""
     known = entry.items() if isinstance(entry, dict) else ()
-    return {name: value for name, value in known if type(value) is _TYPES.get(name)}
+    sane = {name: value for name, value in known if type(value) is _TYPES.get(name)}
+    return {name: value for name, value in sane.items() if not isinstance(value, str) or _can_be_a_name(value)}

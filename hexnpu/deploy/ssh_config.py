@@ -83,6 +83,14 @@ def config_files() -> tuple[Path, Path]:
     return Path("~/.ssh/config").expanduser(), Path("/etc/ssh/ssh_config")
 
 
+def local_user() -> str:
+    """Raises DeployError where this user has no name, as in a container that was given a number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise DeployError(f"user {os.getuid()} has no name on this machine: set USER") from None
+
+
 def host_names() -> Iterator[str]:
     """The hosts that `Host` lines name, those of included files too, without patterns, in their order. Raises
     DeployError at what cannot be read."""
@@ -240,9 +248,9 @@ class _Options:
 
     def _subject(self, criterion: str) -> str:
         if criterion == "localuser":
-            return getpass.getuser()
+            return local_user()
         if criterion == "user":
-            return self.first.get("user") or getpass.getuser()
+            return self.first.get("user") or local_user()
         return (self.address() if criterion == "host" else self.alias).lower()
 
     def _run(self, command: str) -> bool:
@@ -267,7 +275,7 @@ class _Options:
         jump = self.first.get("proxyjump", "none")
         tokens = {
             "%": "%", "h": self.address(), "p": self.first.get("port", "22"), "n": self.alias,
-            "r": self.first.get("user") or getpass.getuser(), "u": getpass.getuser(), "l": here,
+            "r": self.first.get("user") or local_user(), "u": local_user(), "l": here,
             "L": here.partition(".")[0], "d": str(Path.home()), "k": self.first.get("hostkeyalias", self.alias),
             "i": str(os.getuid()) if hasattr(os, "getuid") else "", "j": "" if jump == "none" else jump,
         }  # fmt: skip

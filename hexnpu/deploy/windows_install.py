@@ -6,10 +6,9 @@ import hashlib
 import importlib.util
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
-from hexnpu.cache import cache_dir
+from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.deploy.errors import DeployError
 
 SOURCE = Path(__file__).with_name("windows_runner.c")
@@ -23,14 +22,9 @@ def runner_name() -> str:
 
 def built_runner(machine: str) -> Path:
     """The runner for a machine that zig knows by this name; built once."""
-    path = cache_dir() / "windows" / machine / runner_name()
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            out = Path(scratch) / path.name
-            compile_program(SOURCE, machine, out)
-            out.replace(path)
-    return path
+    name = runner_name()
+    folder = cache_dir() / "windows" / machine / Path(name).stem
+    return cached_folder(folder, lambda made: compile_program(SOURCE, machine, made / name)) / name
 
 
 def compile_program(source: Path, machine: str, out: Path, libraries: tuple[str, ...] = ("kernel32",)) -> None:
@@ -45,7 +39,7 @@ def compile_program(source: Path, machine: str, out: Path, libraries: tuple[str,
         "-isystem", zig / "lib/libc/include/any-windows-any", "-Wl,-e,runner", "-Wl,--subsystem,console",
         *(f"-l{library}" for library in libraries), "-o", out, source,
     ]  # fmt: skip
-    caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": str(out.parent / "zig")}
+    caches = {f"ZIG_{which}_CACHE_DIR": str(cache_dir() / "zig") for which in ("GLOBAL", "LOCAL")}
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=os.environ | caches)
     if done.returncode:
         raise DeployError(f"zig did not build {source}: {done.stderr.strip().partition(chr(10))[0]}")

@@ -200,6 +200,26 @@ class TestThere:
         _, found = self.look(sshd.target, tmp_path / "pkg")
         assert found["libraries"][0].startswith("ok all ")
 
+    def test_nothing_is_asked_twice(self, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        for folder in ("bin", "lib"):
+            (tmp_path / "pkg" / folder).mkdir(parents=True)
+        for n in range(4):
+            (tmp_path / "pkg/bin" / f"tool{n}").write_bytes(fake_elf(HERE, "libmine.so", "libnowhere.so"))
+        (tmp_path / "pkg/lib/libmine.so").write_bytes(fake_elf(HERE))
+        device = open_device(parse_target(sshd.target))
+        asked, shell = [], device.shell
+
+        def counted(script: str, *arguments: str, timeout_s: float = 60) -> Result:
+            asked.append((script, *arguments))
+            return shell(script, *arguments, timeout_s=timeout_s)
+
+        monkeypatch.setattr(device, "shell", counted)
+        doctor = TargetDoctor(lambda: device, str(tmp_path / "pkg"))
+        found = run_checks(doctor.checks())
+        doctor.close()
+        assert sum("needs libnowhere.so" in f.text for f in found) == 4
+        assert len(asked) == len(set(asked))
+
     def test_nothing_pushed(self, target: str, tmp_path: Path) -> None:
         code, found = self.look(target, tmp_path / "none")
         assert code == 1 and found["package"] == [f"WRONG no folder {str(tmp_path / 'none')!r}"]

@@ -30,6 +30,8 @@ from hexnpu.errors import UsageError
         ("0", ["AEE_SUCCESS (NPU or host)"]),
         ("-1", ["AEE_EUNKNOWN (host)", "errno 1 (the Linux kernel)"]),
         ("-12", ["errno 12 (the Linux kernel)"]),
+        ("0xfffffff4", ["errno 12 (the Linux kernel)"]),
+        ("4294967295", ["AEE_EUNKNOWN (host)", "errno 1 (the Linux kernel)"]),
         ("0x203", []),
         ("0x12345", []),
     ],

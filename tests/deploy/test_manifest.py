@@ -53,8 +53,9 @@ def test_folders_of_other_types(folders: Any) -> None:
 def test_values() -> None:
     whole = {"sha256": "0", "size": 1, "mode": 2, "mtime": 3}
     odd = {"sha256": 1, "size": "1", "mode": True, "mtime": [[]], "link": {}, "other": 1}
-    read = Manifest.from_bytes(manifest({"whole": whole, "odd": odd, "none": None, "link": {"link": "x"}}))
-    assert read.files == {"whole": whole, "odd": {}, "none": {}, "link": {"link": "x"}}
+    files = {"whole": whole, "odd": odd, "none": None, "link": {"link": "x"}, "no name": {"link": "\ud800"}}
+    read = Manifest.from_bytes(manifest(files))
+    assert read.files == {"whole": whole, "odd": {}, "none": {}, "link": {"link": "x"}, "no name": {}}
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "next.json"])

@@ -198,6 +198,15 @@ def test_known_hosts(config: Path, monkeypatch: pytest.MonkeyPatch, alias: str) 
     check(config, alias)
 
 
+def test_a_user_without_a_name(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 54321")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    with pytest.raises(DeployError, match="set USER"):
+        ssh_host("box", "me", 22)
+
+
 def test_known_as() -> None:
     host = SshHost("x", "me", "box.lan", 22)
     assert host.known_as == "box.lan"
