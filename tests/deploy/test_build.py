@@ -96,7 +96,10 @@ VENDOR = "ghcr.io/snapdragon-toolchain"
         ("--target adb:SER", f"{VENDOR}/arm64-android:v0.7", "arm64-android-snapdragon-release", "adb"),
         ("--target lnx --debug", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-debug", "lnx-dbg"),
         ("--target ubuntu:me@box", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-release", "ubuntu"),
-        ("--preset arm64-linux-snapdragon-debug", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-debug", "android-dbg"),
+        (
+            "--preset arm64-linux-snapdragon-debug", f"{VENDOR}/arm64-linux:v0.7", "arm64-linux-snapdragon-debug",
+            "android-dbg",
+        ),
         ("--preset odd-debug", f"{VENDOR}/arm64-android:v0.7", "odd-debug", "android-dbg"),
         (
             "--toolchain-url here/ --toolchain-version v9",
