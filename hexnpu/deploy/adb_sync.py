@@ -21,8 +21,8 @@ from hexnpu.deploy.process import start_thread
 from hexnpu.deploy.quoting import decode, encode
 
 _LANES = 3
-# adbd takes at most 64 KiB a chunk.
-_CHUNK = 64 * 1024
+# Below the 64 KiB that are adbd's limit.
+_CHUNK = 60 * 1024
 # Sent in one go: bytes, and pieces that they are in (sendmsg takes 1024).
 _PACKET, _MAX_PARTS = 512 * 1024, 900
 _MAX_PATH = 1024

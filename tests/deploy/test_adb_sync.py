@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 import adbutils
 import pytest
 
+from hexnpu.deploy.adb_sync import SyncUpload
 from hexnpu.deploy.device import Device, Upload, open_device
 from hexnpu.deploy.errors import ConnectionLost, DeployError
 from hexnpu.deploy.targets import parse_target
@@ -46,6 +49,29 @@ def test_contents_sizes_and_times_arrive(device: Device, tmp_path: Path) -> None
         assert path.read_bytes() == data, name
         assert path.stat().st_mtime == LONG_AGO
     assert sum(counted) == sum(map(len, files.values()))
+
+
+def test_chunks_stay_below_64_kib() -> None:
+    ours, theirs = socket.socketpair()
+    lengths: list[int] = []
+
+    def adbd() -> None:
+        with theirs, theirs.makefile("rb") as stream:
+            while len(head := stream.read(8)) == 8:
+                kind, length = struct.unpack("<4sI", head)
+                if kind == b"DONE":
+                    theirs.sendall(struct.pack("<4sI", b"OKAY", 0))
+                    continue
+                stream.read(length)
+                if kind == b"DATA":
+                    lengths.append(length)
+
+    reader = threading.Thread(target=adbd)
+    reader.start()
+    data = os.urandom(300_000)
+    SyncUpload("a device", "/to", lambda: ours, [upload("file", data, len(data))], nothing, False).run()
+    reader.join()
+    assert sum(lengths) == len(data) and max(lengths) < 64 << 10
 
 
 def test_symlinks(device: Device, tmp_path: Path) -> None:
