@@ -8,7 +8,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,45 +20,49 @@ CommandLineError: Any = typer.BadParameter.__mro__[2]
 # What an output can fail with: the disk, its quota or its limit is full, the disk is broken or the terminal gone.
 NOT_WRITTEN = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
 
-# Command -> (module, function). A module imports what it needs inside its function, so that every command starts fast.
-COMMANDS = {
-    "push": ("hexnpu.cli.push", "push"),
-    "run": ("hexnpu.cli.run", "run"),
-    "generate": ("hexnpu.cli.generate", "generate"),
-    "plan": ("hexnpu.cli.plan", "plan"),
-    "ops": ("hexnpu.cli.ops", "ops"),
-    "profile": ("hexnpu.cli.profile", "profile"),
-    "compare": ("hexnpu.cli.compare", "compare"),
-    "audit": ("hexnpu.cli.audit", "audit"),
-    "trace": ("hexnpu.cli.trace", "trace"),
-    "build": ("hexnpu.cli.build", "build"),
-    "idl": ("hexnpu.cli.idl", "idl"),
-    "smoke": ("hexnpu.cli.smoke", "smoke"),
-    "doctor": ("hexnpu.cli.doctor", "doctor"),
-    "devices": ("hexnpu.cli.devices", "devices"),
-    "emulate": ("hexnpu.cli.emulate", "emulate"),
-    "emu-cc": ("hexnpu.cli.emu_cc", "emu_cc"),
+# Panel of `hexnpu --help` -> its commands: each a function in the module of its name, which imports what it needs in
+# the function, so that every command starts fast.
+PANELS = {
+    "Compute": ("generate", "plan", "ops"),
+    "Build, push, run": ("build", "push", "run", "devices", "doctor", "smoke"),
+    "Profile": ("profile", "compare", "audit", "trace"),
+    "Emulate the SDK": ("emulate", "emu-cc", "idl"),
 }
+COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 
 
 def build_app(only: str | None = None) -> typer.Typer:
     """The application; with `only`, just that command is imported (the others cannot be called then)."""
     app = typer.Typer(
         name="hexnpu",
-        help="Offload, profile and emulate tensor graphs for the Snapdragon Hexagon NPU.",
+        help="Offload, deploy, profile and emulate tensor graphs for the Snapdragon Hexagon NPU.",
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for name, (module, function) in COMMANDS.items():
+    for name, panel in COMMANDS.items():
         if only in (None, name):
-            app.command(name)(getattr(importlib.import_module(module), function))
+            function = name.replace("-", "_")
+            module = importlib.import_module(f"hexnpu.cli.{function}")
+            app.command(name, rich_help_panel=panel)(getattr(module, function))
 
     @app.callback()
-    def root() -> None:
+    def root(
+        version: Annotated[
+            bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which hexnpu this is.")
+        ] = False,
+    ) -> None:
         """Keeps `hexnpu COMMAND` the form also where only one command is loaded."""
 
     return app
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"hexnpu {version('hexnpu')}")
+        raise typer.Exit
 
 
 def main(arguments: list[str] | None = None) -> None:

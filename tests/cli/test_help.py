@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -29,3 +30,8 @@ def test_help(command: str, words: tuple[str, ...]) -> None:
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert [word for word in words if word not in result.stdout] == []
+
+
+def test_version() -> None:
+    command = [sys.executable, "-m", "hexnpu", "--version"]
+    assert subprocess.check_output(command, text=True) == f"hexnpu {version('hexnpu')}\n"
