@@ -18,8 +18,9 @@ from hexnpu.plan import op_table
 from hexnpu.server_build import server_program
 from hexnpu.tensor import Desc, Type
 from hexnpu.wire import FrameType, Status
+from tests.processes import HANG_S
+from tests.processes import children as children_of
 
-TIMEOUT_S = 60.0
 N = 1024
 HEADER_BYTES = wire.FRAME.itemsize
 
@@ -48,7 +49,7 @@ class Server:
         program: Path | None = None,
     ) -> None:
         self.socket, theirs = socket.socketpair()
-        self.socket.settimeout(TIMEOUT_S)
+        self.socket.settimeout(HANG_S)
         self.process = subprocess.Popen(
             [program or server_program(Target(flavour)), *args], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
             env={**os.environ, **(env or {})},
@@ -65,12 +66,11 @@ class Server:
     def close(self) -> tuple[int, str]:
         """Exit status and stderr."""
         self.socket.close()
-        stderr = self.process.communicate(timeout=TIMEOUT_S)[1]
+        stderr = self.process.communicate(timeout=HANG_S)[1]
         return self.process.returncode, stderr.decode()
 
     def children(self) -> list[int]:
-        pid = self.process.pid
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return children_of(self.process.pid)
 
 
 class Client:
@@ -78,7 +78,7 @@ class Client:
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
-        self.socket.settimeout(TIMEOUT_S)
+        self.socket.settimeout(HANG_S)
         self.tag = 0
 
     def send(self, type: int, payload: bytes = b"", session: int = 0, **header: int) -> int:
