@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,17 @@ from typing import Any
 import pytest
 
 from hexnpu.deploy.device import Command, open_device
-from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace
+from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TimedOut
 from hexnpu.deploy.push import Report, Watcher
+from hexnpu.deploy.run import run
 from hexnpu.deploy.targets import parse_target
-from hexnpu.deploy.windows import WindowsDevice
+from hexnpu.deploy.windows import WindowsDevice, WindowsProcess
 from hexnpu.errors import UsageError
 from tests.conftest import require_tool
 from tests.deploy.conftest import push_folder
 from tests.deploy.sshd import Sshd, make_key
 from tests.deploy.wine import WineHost, build_program
+from tests.processes import HANG_S, Handles
 
 REPO = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.slow
 TREE = f"tree-of-{os.getpid()}"
 
 # Prints what it is told to: `argv`: the arguments in hexadecimal, one a line; `env NAMES`; `code N` in hexadecimal;
-# `both`; `where`; `cat`: its input; `tree`: itself again as a child, and both sleep.
+# `both`; `where`; `cat`: its input; `tree`: itself again as a child; each says an empty line and sleeps.
 PROGRAM = r"""
 #include <windows.h>
 #include <shellapi.h>
@@ -68,10 +69,11 @@ static void tree(const WCHAR *name) {
     PROCESS_INFORMATION child;
     static WCHAR self[512], line[512] = L"x nap ";
     streams.cb = sizeof streams;
+    streams.dwFlags = STARTF_USESTDHANDLES;
+    streams.hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
     lstrcatW(line, name);
     GetModuleFileNameW(0, self, 512);
     CreateProcessW(self, line, 0, 0, TRUE, 0, 0, 0, &streams, &child);
-    put(STD_OUTPUT_HANDLE, L"");
 }
 
 void runner(void) {
@@ -101,7 +103,9 @@ void runner(void) {
         else ExitProcess(hex(argv[2]));
         break;
     case 't': tree(argv[1]); // fall through
-    default: Sleep(INFINITE);
+    default:
+        put(STD_OUTPUT_HANDLE, L"");
+        Sleep(INFINITE);
     }
     ExitProcess(0);
 }
@@ -160,7 +164,7 @@ def ran(
     environment: dict[str, str] | None = None,
 ) -> tuple[int, bytes, bytes]:  # fmt: skip
     with open_device(parse_target(host.target)) as device:
-        return device.open(Command(argv, directory, environment or {})).communicate(stdin, 120)
+        return device.open(Command(argv, directory, environment or {})).communicate(stdin, HANG_S)
 
 
 @pytest.fixture
@@ -209,7 +213,7 @@ def test_exit_codes(device: WindowsDevice, tool: str) -> None:
     for code, seen in ((7, 7), (255, 255), (0x100, 255), (0xC0000005, 255)):
         said = f"the program ended with exit code {code}\n".encode() if code > 255 else b""
         command = Command((tool, "code", f"{code:x}"), "~/hostile")
-        assert device.open(command).communicate(timeout_s=120) == (seen, b"", said)
+        assert device.open(command).communicate(timeout_s=HANG_S) == (seen, b"", said)
 
 
 def test_what_cannot_run(device: WindowsDevice, host: WineHost, tool: str) -> None:
@@ -225,9 +229,9 @@ def test_what_cannot_run(device: WindowsDevice, host: WineHost, tool: str) -> No
         (UsageError, "32766", (tool, "x" * 32768)),
     ):
         with pytest.raises(error, match=says):
-            device.open(Command(argv, "hostile")).communicate(timeout_s=120)
+            device.open(Command(argv, "hostile")).communicate(timeout_s=HANG_S)
     with pytest.raises(DeployError, match="push first"):
-        device.open(Command((tool,), "none")).communicate(timeout_s=120)
+        device.open(Command((tool,), "none")).communicate(timeout_s=HANG_S)
 
 
 def test_programs_of_the_system(host: WineHost, tool: str) -> None:
@@ -240,59 +244,69 @@ def hexnpu(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def sleepers() -> list[int]:
-    """The programs of wine that `tree` started."""
+def sleepers() -> Handles:
+    """The two programs of wine that `tree` is."""
     found = []
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (folder / "cmdline").read_bytes().split(b"\0")
             if folder.name.isdecimal() and TREE.encode() in words and b"hexnpu" not in words:
                 found.append(int(folder.name))
-    return found
+    assert len(found) == 2
+    return Handles(found)
 
 
-def wait_for_sleepers(number: int) -> None:
-    until = time.monotonic() + 60
-    while len(sleepers()) != number:
-        assert time.monotonic() < until
-
-
-@pytest.mark.parametrize("how", ["ctrl-c", "timeout", "lost connection", "ctrl-c while input waits"])
+@pytest.mark.parametrize("how", ["ctrl-c", "lost connection", "ctrl-c while input waits"])
 def test_the_end_of_a_tree(host: WineHost, tool: str, tmp_path: Path, how: str) -> None:
-    flags = ["--timeout", "12"] if how == "timeout" else []
     feed = tmp_path / "feed"
     feed.write_bytes(bytes(5 << 20 if "input" in how else 0))
     with feed.open("rb") as stdin:
-        process = hexnpu(
-            "run", "--target", host.target, "--target-dir", "hostile", *flags, "--", tool, TREE, stdin=stdin
-        )  # fmt: skip
-    assert process.stdout and process.stdout.readline() == b"\n"
-    wait_for_sleepers(2)
+        process = hexnpu("run", "--target", host.target, "--target-dir", "hostile", "--", tool, TREE, stdin=stdin)
+    assert process.stdout and [process.stdout.readline() for _ in range(2)] == [b"\n"] * 2
+    tree = sleepers()
     if "ctrl-c" in how:
         process.send_signal(signal.SIGINT)
-    elif "lost" in how:
+    else:
         host.server.kill_connections()
-    _, err = process.communicate(timeout=100)
-    assert process.returncode == {"timeout": 124, "lost connection": 18}.get(how, 130)
+    _, err = process.communicate(timeout=HANG_S)
+    assert process.returncode == (18 if "lost" in how else 130)
     assert b"Traceback" not in err and err.count(b"\n") <= 1
-    if "lost" in how:
-        wait_for_sleepers(0)
-    assert sleepers() == []
+    assert tree.end()
+
+
+def test_a_time_out_ends_a_tree(
+    device: WindowsDevice, tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, trees = device.open, []
+
+    def open_and_wait(command: Command) -> WindowsProcess:
+        process, said = opened(command), b""
+        while said != b"\n\n":
+            piece = process.read(HANG_S)
+            assert piece
+            said += piece[1]
+        trees.append(sleepers())
+        return process
+
+    monkeypatch.setattr(device, "open", open_and_wait)
+    with (tmp_path / "out").open("wb") as out, pytest.raises(TimedOut):
+        run(device, Command((tool, TREE), "hostile"), stdout=out, stderr=out, timeout_s=0.001)
+    assert trees[0].end()
 
 
 def test_push_and_run_as_commands(host: WineHost, package: Path) -> None:
     pushed = hexnpu("push", "--target", host.target, "--install-dir", package)
-    _, err = pushed.communicate(timeout=100)
+    _, err = pushed.communicate(timeout=HANG_S)
     assert pushed.returncode == 0 and b"sent 4 files" in err
     run = hexnpu("run", "--target", host.target, "--", "htp-server", "argv", "%PATH%", stdin=subprocess.DEVNULL)
-    out, err = run.communicate(timeout=100)
+    out, err = run.communicate(timeout=HANG_S)
     assert (run.returncode, text(out.strip()), err) == (0, "%PATH%", b"")
     assert text(ran(host, "./bin/htp-server.exe", "where", directory="~/hexnpu")[1].strip()).endswith("\\hexnpu")
 
 
 def test_a_host_that_is_no_windows(sshd: Sshd, package: Path) -> None:
     process = hexnpu("push", "--target", sshd.target.replace("linux:", "windows:"), "--install-dir", package)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 1 and err.count(b"\n") == 1 and b"is not Windows" in err
 
 
