@@ -170,6 +170,9 @@ class _Lane:
         return remote_error(f"{name}: {root}", reason) if reason else None
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            # The thread that reads answers would keep the connection open.
+            self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
 
 
