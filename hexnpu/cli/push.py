@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hexnpu.cli import nonempty
+from hexnpu.cli import nonempty, package_options
 
 if TYPE_CHECKING:
     from hexnpu.deploy.push import Report, Watcher
@@ -17,26 +17,15 @@ if TYPE_CHECKING:
 
 
 def push(
-    target: Annotated[
-        str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            parser=nonempty.path,
-            help="The tree whose package it is.",
-            show_default="the llama.cpp checkout we are in, or hexnpu's own",
-        ),
-    ] = None,
+    target: package_options.Target = None,
+    source: package_options.Source = None,
     install_dir: Annotated[
         Path | None, typer.Option(parser=nonempty.path, help="The package folder.", show_default="pkg-TARGET")
     ] = None,
     target_dir: Annotated[str | None, typer.Option(parser=nonempty.text, help="Where it goes on the target.")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="The -dbg package.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would travel and change nothing.")] = False,
-    accept_new_host_key: Annotated[
-        bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
-    ] = False,
+    accept_new_host_key: package_options.AcceptNewHostKey = False,
 ) -> None:
     """Push the built package to the target: changed files only, each replaced by one rename."""
     from hexnpu.deploy import package

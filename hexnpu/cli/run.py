@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from hexnpu.cli import nonempty
+from hexnpu.cli import nonempty, package_options
 from hexnpu.deploy.environment import FLAGS, EnvFlag
 
 if TYPE_CHECKING:
+    from hexnpu.deploy.device import Command
     from hexnpu.deploy.targets import Target
 
 
@@ -28,17 +29,8 @@ def _run(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="-- COMMAND ARGS...", help="A tool of the package, or any program.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(help=r"android\[:serial], linux:\[user@]host\[:port] ...; this machine if absent.")
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            parser=nonempty.path,
-            help="The tree whose package it is.",
-            show_default="the llama.cpp checkout we are in, or hexnpu's own",
-        ),
-    ] = None,
+    target: package_options.Target = None,
+    source: package_options.Source = None,
     install_dir: Annotated[
         Path | None, typer.Option(parser=nonempty.path, help="Package folder of a run on this machine.")
     ] = None,
@@ -56,12 +48,13 @@ def _run(
         Path | None, typer.Option(parser=nonempty.path, help="Keep a copy of the output in this file.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="End it after S seconds (124).")] = None,
-    accept_new_host_key: Annotated[
-        bool, typer.Option("--accept-new-host-key", help="Take an unknown SSH host's key into known_hosts.")
-    ] = False,
+    accept_new_host_key: package_options.AcceptNewHostKey = False,
     **flags: Any,
 ) -> None:
     """Run a tool of the pushed package on the target: live output, its exit code."""
+    from hexnpu.deploy.device import Command, printed_command
+    from hexnpu.deploy.quoting import encode
+    from hexnpu.deploy.run import has_input
     from hexnpu.deploy.targets import parse_target
     from hexnpu.errors import UsageError
 
@@ -72,12 +65,20 @@ def _run(
         raise UsageError(f"--timeout {timeout:g}: give a number of seconds above 0, or leave it out")
     where = parse_target(target)
     given = {flag.name: flags[flag.parameter] for flag in FLAGS}
-    line = _command(command, where, devices, given, env or [])
+    argv, variables = _line(command, where, devices, given, env or [])
     directory = _directory(where, source, install_dir, target_dir, debug)
-    sys.exit(_execute(where, line, directory, print_only, log, timeout, accept_new_host_key))
+    has_stdin = sys.stdin is not None and has_input(sys.stdin.buffer)
+    # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
+    merge = where.kind == "android"
+    program = Command(argv, directory, variables, core_dumps=True, merge=merge, has_input=has_stdin)
+    if print_only:
+        # Bytes: a name need not be UTF-8, and the encoding of a terminal may lack what one has.
+        sys.stdout.buffer.write(encode(printed_command(where, program)) + b"\n")
+    else:
+        sys.exit(_execute(where, program, log, timeout, accept_new_host_key))
 
 
-def _command(
+def _line(
     command: list[str], target: Target, devices: str | None, given: dict[str, Any], env: list[str]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Argument list and environment."""
@@ -106,31 +107,20 @@ def _directory(
 
 
 def _execute(
-    target: Target, line: tuple[tuple[str, ...], dict[str, str]], directory: str, print_only: bool, log: Path | None,
-    timeout: float | None, accept_new_host_key: bool,
-) -> int:  # fmt: skip
-    from hexnpu.deploy.device import Command, open_device, printed_command
-    from hexnpu.deploy.quoting import encode
-    from hexnpu.deploy.run import has_input, missing_tool, run
+    target: Target, program: Command, log: Path | None, timeout_s: float | None, accept_new_host_key: bool
+) -> int:
+    from hexnpu.deploy import run
+    from hexnpu.deploy.device import open_device
     from hexnpu.errors import one_line
 
-    stdin = sys.stdin.buffer if sys.stdin is not None and has_input(sys.stdin.buffer) else None
-    # Over ADB one stream: profile lines come by stderr, results by stdout, and their order is kept.
-    command = Command(
-        line[0], directory, line[1], core_dumps=True, merge=target.kind == "android", has_input=stdin is not None
-    )
-    if print_only:
-        # Bytes: a name need not be UTF-8, and the encoding of a terminal may lack what one has.
-        sys.stdout.buffer.write(encode(printed_command(target, command)) + b"\n")
-        return 0
     with _log(log) as copy, open_device(target, accept_new_host_key=accept_new_host_key) as device:
         if copy and stat.S_ISREG(os.fstat(copy.fileno()).st_mode):
             copy.truncate(0)
-        code = run(
-            device, command, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy, stdin=stdin,
-            timeout_s=timeout,
+        code = run.run(
+            device, program, stdout=sys.stdout.buffer, stderr=sys.stderr.buffer, log=copy,
+            stdin=sys.stdin.buffer if program.has_input else None, timeout_s=timeout_s,
         )  # fmt: skip
-        if code == NOT_FOUND and (sentence := missing_tool(device, command)):
+        if code == NOT_FOUND and (sentence := run.missing_tool(device, program)):
             print(f"hexnpu: {one_line(sentence)}", file=sys.stderr)
         return code
 

@@ -73,7 +73,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[dict[s
     """Variables, command and directory of the remote command that --print shows."""
     with pytest.raises(SystemExit) as done:
         main(["run", "--target", "linux:box", "--print", *arguments])
-    assert done.value.code == 0
+    assert not done.value.code
     sh, c, _script, directory, *words = shlex.split(capsys.readouterr().out)
     assert (sh, c) == ("sh", "-c")
     n = next(n for n, word in enumerate(words) if "=" not in word)
