@@ -17,6 +17,7 @@ from hexnpu.deploy import container, package
 from hexnpu.deploy.command import run_echoed
 from hexnpu.deploy.configured import configured
 from hexnpu.deploy.errors import DeployError
+from hexnpu.deploy.installed import without_former
 from hexnpu.deploy.presets import check_preset, preset_names, refresh_presets, variables_read
 from hexnpu.deploy.targets import WORDS, Target, parse_target
 from hexnpu.errors import UsageError
@@ -111,7 +112,8 @@ def run(build: Build) -> None:
     build_dir, install_dir = (_in_container(build.source, f) for f in (build.build_dir, build.install_dir))
     engine = container.engine()
     container.check(engine, build.image)
-    with configured(build.build_dir, build.preset) as options:
+    renewed = without_former(build.build_dir, build.install_dir, f"{container.WORKSPACE}/{install_dir}")
+    with renewed, configured(build.build_dir, build.preset) as options:
         all_steps = steps(build, build_dir, install_dir, options)
         run_echoed(container.command(engine, build.image, build.source, all_steps))
 
@@ -130,7 +132,8 @@ def _run_native(build: Build) -> None:
         "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"),
         "ZIG_LOCAL_CACHE_DIR": str(build.build_dir / "zig"),
     }
-    with configured(build.build_dir, build.preset) as fresh:
+    renewed = without_former(build.build_dir, build.install_dir, str(build.install_dir))
+    with renewed, configured(build.build_dir, build.preset) as fresh:
         for step in steps(build, str(build.build_dir), str(build.install_dir), [*fresh, *options]):
             run_echoed(step, build.source, environment)
 
