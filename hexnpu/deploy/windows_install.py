@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from hexnpu.cache import cache_dir, cached_folder
@@ -39,7 +40,9 @@ def compile_program(source: Path, machine: str, out: Path, libraries: tuple[str,
         "-isystem", zig / "lib/libc/include/any-windows-any", "-Wl,-e,runner", "-Wl,--subsystem,console",
         *(f"-l{library}" for library in libraries), "-o", out, source,
     ]  # fmt: skip
-    caches = {f"ZIG_{which}_CACHE_DIR": str(cache_dir() / "zig") for which in ("GLOBAL", "LOCAL")}
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=os.environ | caches)
+    # Two zigs that compile the same source at once would read each other's half-written files.
+    with tempfile.TemporaryDirectory() as own:
+        caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": own}
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=os.environ | caches)
     if done.returncode:
         raise DeployError(f"zig did not build {source}: {done.stderr.strip().partition(chr(10))[0]}")
