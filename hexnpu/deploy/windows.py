@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import stat
 import struct
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -230,9 +231,13 @@ class WindowsDevice(SshDevice):
             done = ""
             for part in path.split("/"):
                 done = f"{done}/{part}" if done else part
-                if done.endswith(":") or self.stat(done) is not None:
+                if done.endswith(":"):
                     continue
-                self.sftp.mkdir(sftp_path(done))
+                there = self.stat(done)
+                if there is None:
+                    self.sftp.mkdir(sftp_path(done))
+                elif not stat.S_ISDIR(there.st_mode):
+                    raise DeployError(f"{self.name}: {done} is not a folder: move it away")
 
     def write_file(self, path: str, chunks: Iterable[bytes], sent: Callable[[int], None] = lambda _: None) -> int:
         """How many bytes the target says it has. Beside its name first: it appears whole or not at all."""

@@ -6,18 +6,19 @@ interrupted push brought whole is known by its name. Windows has no modes, and i
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import stat
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.manifest import INCOMING, STATE_DIR, Manifest, Package, PackageFile
+from hexnpu.deploy.plan import Plan, refuse_clashes
 from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.source import Source
-from hexnpu.deploy.survey import Survey
+from hexnpu.deploy.survey import RemoteFile, Survey
 from hexnpu.deploy.windows import folder_path, sftp_path
 
 if TYPE_CHECKING:
@@ -30,30 +31,23 @@ _BAD_NAME = re.compile(
 )
 
 
-@dataclass
-class _Plan:
-    unchanged: list[PackageFile] = field(default_factory=list)
-    send: list[PackageFile] = field(default_factory=list)
-    arrived: list[PackageFile] = field(default_factory=list)
-    remove: list[str] = field(default_factory=list)
-
-
 def push_windows(device: WindowsDevice, source: Source, directory: str, dry_run: bool, watcher: Watcher) -> Report:
     base = folder_path(directory)
     _check_names(source.package)
     there = device.stat(base)
     if there is not None and not stat.S_ISDIR(there.st_mode):
         raise DeployError(f"{device.name}: {directory} is not a folder: remove it, or name another --target-dir")
-    old = _read_manifest(device, base)
-    plan = _plan(device, base, source, old)
-    size = sum(file.size for file in plan.send)
-    if not dry_run and (plan.send or plan.arrived or plan.remove or there is None):
+    files = _look(device, base, source.package)
+    state = Survey(there is not None, None, None, _read_manifest(device, base), Manifest(), files)
+    plan = _plan(device, base, source, state)
+    refuse_clashes(f"{device.name}: {directory}", source.package, state, plan)
+    if not dry_run and (plan.send or plan.arrived or plan.remove or not state.present):
         # A folder that is not there yet will be on its drive, or on that of the home.
         drive = base[:3] if ":" in base else "."
-        free = device.free_bytes(base if there is not None else drive)
-        Survey(there is not None, None, free, old, Manifest()).require(device.name, size)
-        _carry_out(device, base, source, plan, old, watcher)
-    return Report(tuple(file.path for file in plan.send), size, tuple(plan.remove), len(plan.unchanged))
+        free = device.free_bytes(base if state.present else drive)
+        dataclasses.replace(state, free_bytes=free).require(device.name, plan.send_bytes)
+        _carry_out(device, base, source, plan, state.manifest, watcher)
+    return Report(tuple(file.path for file, _ in plan.send), plan.send_bytes, tuple(plan.remove), len(plan.unchanged))
 
 
 def _check_names(package: Package) -> None:
@@ -98,49 +92,61 @@ def _staged(file: PackageFile, source: Source) -> str:
     return hashlib.sha256(f"{source.sha256(file)} {file.path}".encode()).hexdigest()
 
 
-def _plan(device: WindowsDevice, base: str, source: Source, old: Manifest) -> _Plan:
-    package = source.package
-    there: dict[str, SFTPAttributes] = {}
-    for folder in ("", *package.folders):
-        if folder and not (folder in there and stat.S_ISDIR(there[folder].st_mode or 0)):
-            continue
-        entries = _list(device, f"{base}/{folder}" if folder else base)
-        there |= {f"{folder}/{name}" if folder else name: entry for name, entry in entries.items()}
+def _look(device: WindowsDevice, base: str, package: Package) -> dict[str, RemoteFile]:
+    """What lies in the package's folders, and all below what lies where it has a file; as the package spells it."""
+    folders = {"", *package.folders}
+    spelling = {path.casefold(): path for path in (*package.folders, *(file.path for file in package.files))}
+    files: dict[str, RemoteFile] = {}
+    unseen = [""]
+    while unseen:
+        folder = unseen.pop()
+        for name, entry in _list(device, f"{base}/{folder}" if folder else base).items():
+            path = f"{folder}/{name}" if folder else name
+            path = spelling.get(path.casefold(), path)
+            files[path] = RemoteFile(entry.st_mode or 0, entry.st_size or 0, entry.st_mtime or 0)
+            if files[path].is_folder and (path.casefold() in spelling or folder not in folders):
+                unseen.append(path)
+    return files
+
+
+def _plan(device: WindowsDevice, base: str, source: Source, state: Survey) -> Plan:
+    package, old = source.package, state.manifest.files
     incoming = _list(device, f"{base}/{INCOMING}")
-    plan = _Plan()
+    plan = Plan()
     for file in package.files:
-        if _is_there(file, there.get(file.path), old.files.get(file.path, {}), source):
+        if _is_there(file, state.files.get(file.path), old.get(file.path, {}), source):
             plan.unchanged.append(file)
         elif (arrived := incoming.get(_staged(file, source))) and arrived.st_size == file.size:
             plan.arrived.append(file)
         else:
-            plan.send.append(file)
-    plan.remove = sorted(old.files.keys() - {file.path for file in package.files})
+            plan.send.append((file, 0))
+    plan.remove = sorted(old.keys() - {file.path for file in package.files})
+    folders = {str(parent) for path in plan.remove for parent in PurePosixPath(path).parents} - {".", *package.folders}
+    plan.remove_folders = sorted(folders, key=lambda path: (-path.count("/"), path))
     return plan
 
 
-def _is_there(file: PackageFile, found: SFTPAttributes | None, entry: dict[str, Any], source: Source) -> bool:
-    if found is None or not stat.S_ISREG(found.st_mode or 0) or found.st_size != file.size:
+def _is_there(file: PackageFile, found: RemoteFile | None, entry: dict[str, Any], source: Source) -> bool:
+    if found is None or not found.is_file or found.size != file.size:
         return False
-    unchanged = (entry.get("size"), entry.get("mtime")) == (found.st_size, found.st_mtime)
+    unchanged = (entry.get("size"), entry.get("mtime")) == (found.size, found.mtime)
     return unchanged and entry.get("sha256") == source.sha256(file)
 
 
-def _carry_out(device: WindowsDevice, base: str, source: Source, plan: _Plan, old: Manifest, watcher: Watcher) -> None:
-    package = source.package
+def _carry_out(device: WindowsDevice, base: str, source: Source, plan: Plan, old: Manifest, watcher: Watcher) -> None:
     device.make_folder(f"{base}/{INCOMING}")
-    watcher.start(len(plan.send), sum(file.size for file in plan.send))
-    for file in plan.send:
+    watcher.start(len(plan.send), plan.send_bytes)
+    for file, _ in plan.send:
         watcher.file(file.path)
         path = f"{base}/{INCOMING}/{_staged(file, source)}"
         device.write_file(path, file.chunks(), watcher.bytes)
         with device.sftp_errors(path):
             device.sftp.utime(sftp_path(path), (file.mtime, file.mtime))
-    moves = plan.send + plan.arrived
+    moves = [file for file, _ in plan.send] + plan.arrived
     # Until all renames are done nothing is known of these but that they are ours.
     _write_manifest(device, base, Manifest({**old.files, **{file.path: {} for file in moves}}))
-    _remove(device, base, package, plan.remove)
-    for folder in package.folders:
+    _remove(device, base, plan)
+    for folder in source.package.folders:
         device.make_folder(f"{base}/{folder}")
     new = Manifest({file.path: old.files[file.path] for file in plan.unchanged})
     for file in moves:
@@ -157,13 +163,12 @@ def _write_manifest(device: WindowsDevice, base: str, manifest: Manifest) -> Non
     device.write_file(f"{base}/{STATE_DIR}/manifest.json", [manifest.to_bytes()])
 
 
-def _remove(device: WindowsDevice, base: str, package: Package, paths: list[str]) -> None:
-    for path in paths:
+def _remove(device: WindowsDevice, base: str, plan: Plan) -> None:
+    for path in plan.remove:
         found = device.stat(f"{base}/{path}")
         if found is not None and not stat.S_ISDIR(found.st_mode):
             device.remove(f"{base}/{path}")
-    parents = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {".", *package.folders}
-    # Deepest first. What others put there stays, and so does its folder.
-    for folder in sorted(parents, key=lambda folder: (-folder.count("/"), folder)):
+    # What others put there stays, and so does its folder.
+    for folder in plan.remove_folders:
         if not _list(device, f"{base}/{folder}"):
             device.remove_folder(f"{base}/{folder}")

@@ -324,6 +324,7 @@ def tree(root: Path) -> dict[str, bytes | None]:
 def to(host: WineHost) -> Path:
     folder = host.home / "to"
     shutil.rmtree(folder, ignore_errors=True)
+    folder.unlink(missing_ok=True)
     return folder
 
 
@@ -444,6 +445,50 @@ def test_symlinks_space_and_a_file_in_the_way(host: WineHost, device: WindowsDev
     (package / "link").symlink_to("big")
     with pytest.raises(DeployError, match="symlink"):
         pushed(host, package)
+
+
+@pytest.mark.parametrize(
+    ("put", "named"),
+    [("lib", "lib"), ("LIB", "lib"), ("big/mine", "big"), ("big/a/", "big"), (".hexnpu", ".hexnpu")],
+)
+@pytest.mark.parametrize("before", [False, True], ids=["new", "pushed before"])
+def test_what_is_in_the_way(host: WineHost, package: Path, to: Path, put: str, named: str, before: bool) -> None:
+    """Is told before anything is changed, what else there would be to do included."""
+    to.mkdir()
+    if before:
+        pushed(host, package)
+        (package / "nothing").write_bytes(b"something")
+        (package / "bin/htp-server.exe").unlink()
+        place = to / put.lower().partition("/")[0]
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+    path = to / put
+    (path if put.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+    if not put.endswith("/"):
+        path.write_bytes(b"mine")
+    there = {path: path.is_file() and path.read_bytes() for path in to.rglob("*")}
+    with pytest.raises(DeployError, match=f"'{named}'.* away"):
+        pushed(host, package)
+    assert {path: path.is_file() and path.read_bytes() for path in to.rglob("*")} == there
+
+
+def test_a_file_where_a_pushed_folder_was(host: WineHost, package: Path, to: Path) -> None:
+    pushed(host, package)
+    shutil.rmtree(package / "lib")
+    (package / "lib").write_bytes(b"a file")
+    mine = to / "lib/deep er/mine"
+    mine.write_bytes(b"nobody pushed this")
+    with pytest.raises(DeployError, match="move 'lib/deep er/mine' away"):
+        pushed(host, package)
+    mine.unlink()
+    assert pushed(host, package).sent == ("lib",)
+    assert tree(to) == tree(package)
+
+
+def test_a_directory_below_a_file(host: WineHost, package: Path, to: Path) -> None:
+    to.write_text("mine")
+    with pytest.raises(DeployError, match="to is not a folder: move it away"):
+        pushed(host, package, "~/to/below")
+    assert to.read_text() == "mine"
 
 
 @pytest.mark.parametrize("path", ["../victim", "..\\victim", "x/..\\..\\victim", "C:victim"])
