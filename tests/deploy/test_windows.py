@@ -11,19 +11,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TimedOut
 from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.run import run
 from hexnpu.deploy.targets import parse_target
 from hexnpu.deploy.windows import WindowsDevice, WindowsProcess
-from hexnpu.errors import UsageError
+from hexnpu.errors import HexnpuError
 from tests.conftest import require_tool
 from tests.deploy.conftest import push_folder
 from tests.deploy.sshd import Sshd, make_key
@@ -218,18 +219,19 @@ def test_exit_codes(device: WindowsDevice, tool: str) -> None:
 
 def test_what_cannot_run(device: WindowsDevice, host: WineHost, tool: str) -> None:
     (host.home / "hostile/text.exe").write_bytes(b"no program")
-    for error, says, argv in (
-        (DeployError, "neither in the package nor in PATH", ("./none.exe",)),
-        (DeployError, "neither in the package nor in PATH", ("none",)),
-        (DeployError, "Windows error", ("./text.exe",)),
-        (UsageError, "cmd /c", ("x.BAT. ", "&")),
-        (UsageError, "has a quote", ('x"',)),
-        (UsageError, "NUL", (tool, "a\0b")),
-        (UsageError, "not UTF-8", (tool, "\udcff")),
-        (UsageError, "32766", (tool, "x" * 32768)),
+    for code, says, argv in (
+        (127, "neither in the package nor in PATH", ("./none.exe",)),
+        (127, "neither in the package nor in PATH", ("none",)),
+        (126, "Windows error", ("./text.exe",)),
+        (2, "cmd /c", ("x.BAT. ", "&")),
+        (2, "has a quote", ('x"',)),
+        (2, "NUL", (tool, "a\0b")),
+        (2, "not UTF-8", (tool, "\udcff")),
+        (2, "32766", (tool, "x" * 32768)),
     ):
-        with pytest.raises(error, match=says):
+        with pytest.raises(HexnpuError, match=says) as error:
             device.open(Command(argv, "hostile")).communicate(timeout_s=HANG_S)
+        assert error.value.exit_code == code
     with pytest.raises(DeployError, match="push first"):
         device.open(Command((tool,), "none")).communicate(timeout_s=HANG_S)
 
@@ -369,6 +371,34 @@ def test_a_server_without_posix_rename(
     assert tree(to) == tree(package)
     device.pull("~/to/big", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (package / "big").read_bytes()
+
+
+def test_pull(host: WineHost, device: WindowsDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over other transports: test_download.py."""
+    data = os.urandom(5 << 20)
+    (host.home / "big").write_bytes(data)
+    device.pull("~/big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+    with pytest.raises(DeployError, match="missing/back cannot be written on this machine"):
+        device.pull("big", tmp_path / "missing/back")
+    with pytest.raises(DeployError, match="nothing: No such file"):
+        device.pull("nothing", tmp_path / "back")
+
+    @contextlib.contextmanager
+    def loses(to: Path) -> Iterator[Callable[[bytes], None]]:
+        with download(to) as write:
+
+            def write_and_lose(data: bytes) -> None:
+                write(data)
+                host.server.kill_connections()
+
+            yield write_and_lose
+
+    monkeypatch.setattr("hexnpu.deploy.windows.download", loses)
+    with pytest.raises(ConnectionLost):
+        device.pull("big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+    assert not [*tmp_path.glob("back?*")]
 
 
 class Loses(Watcher):
