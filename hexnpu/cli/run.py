@@ -136,7 +136,9 @@ def _log(file: Path | None) -> contextlib.AbstractContextManager[BinaryIO | None
 
 
 def _parameter(flag: EnvFlag) -> inspect.Parameter:
-    what = f"{flag.help} ({', '.join(flag.variables)})"
+    sets = [f"{name}={flag.value}" if flag.value else name for name in flag.variables]
+    sets += [f"{name}={value}" for name, value in flag.also]
+    what = f"{flag.help} ({', '.join(sets)})"
     if flag.value is not None:
         switch = Annotated[bool, typer.Option(f"--{flag.name}", help=what)]
         return inspect.Parameter(flag.parameter, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=switch)
