@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -77,7 +78,7 @@ def build(
 ) -> None:
     """Build the kernels and the device server, or a llama.cpp checkout, for a target."""
     from hexnpu.deploy import build as builds
-    from hexnpu.deploy import container
+    from hexnpu.deploy import container, package
     from hexnpu.deploy.targets import parse_target
     from hexnpu.errors import UsageError
 
@@ -85,6 +86,8 @@ def build(
         raise UsageError("--target-dir is where --push puts the package; add --push")
     if accept_new_host_key and not push:
         raise UsageError("--accept-new-host-key is for the host that --push connects to; add --push")
+    if source is None and package.is_llama_cpp(Path()):
+        print("hexnpu: building hexnpu's own kernels; --source . builds the llama.cpp checkout here", file=sys.stderr)
     where = parse_target(target) if push else builds.build_target(target)
     built = builds.resolve(
         where, source=source, build_dir=build_dir, install_dir=install_dir, jobs=jobs, native=no_docker,
@@ -94,7 +97,6 @@ def build(
     builds.run(built)
     if push:
         from hexnpu.cli.push import push_package
-        from hexnpu.deploy import package
 
         directory = target_dir or package.target_dir(where, built.source)
         push_package(where, built.install_dir, directory, accept_new_host_key=accept_new_host_key)

@@ -551,3 +551,12 @@ class TestAnotherPreset:
     ) -> None:
         (machine.tree / "build-android" / "CMakeCache.txt").write_text("by hand")
         assert not configures("release")[1].endswith(" --fresh")
+
+
+def test_in_a_llama_cpp_checkout_without_source(tmp_path: Path) -> None:
+    for file in ("ggml/CMakeLists.txt", "include/llama.h"):
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).touch()
+    command = [sys.executable, "-m", "hexnpu", "build", "--preset", "none", "--no-docker"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr.splitlines()
+    assert len(told) == 2 and "hexnpu's own kernels; --source . builds" in told[0] and "has no preset 'none'" in told[1]
