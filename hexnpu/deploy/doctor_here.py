@@ -101,7 +101,7 @@ def variables(environment: Mapping[str, str]) -> list[Finding]:
         if name in RETIRED:
             findings += wrong("variables", f"{name} is set and no longer read", f"unset it; {RETIRED[name]}")
         elif name.startswith(PREFIX) and name not in known:
-            findings += note("variables", f"{name} is set, and not one that is known", "check its spelling")
+            findings += note("variables", f"{name} is set, and none that hexnpu knows", "check its spelling")
     return findings or ok("variables", "none that is retired or unknown")
 
 

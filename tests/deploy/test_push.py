@@ -203,6 +203,20 @@ def test_nothing_new_is_one_question(transport: str | None, tmp_path: Path, monk
         assert len(questions) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["ssh", "adb"], indirect=True)
+def test_200_mb_in_500_files(pushed: Push, tmp_path: Path) -> None:
+    root = tmp_path / "pkg"
+    paths = [f"dir{n % 20}/file{n}" for n in range(500)]
+    for path in paths:
+        write(root / path, os.urandom(400_000))
+    assert pushed(root).sent_bytes == 200_000_000
+    assert pushed(root).sent == ()
+    write(root / paths[7], os.urandom(400_000))
+    assert pushed(root).sent == (paths[7],)
+    assert all((tmp_path / "to" / path).read_bytes() == (root / path).read_bytes() for path in paths)
+
+
 def test_many_files_with_long_names(pushed: Push, tmp_path: Path) -> None:
     """More than one command line of them."""
     root = tmp_path / "pkg"
