@@ -60,14 +60,15 @@ def package_root(folder: Path) -> Path:
 
 
 def _others(folder: Path) -> str:
-    """How to take one of the packages beside a folder that is not there: its word, if it is for the same kind of
-    target, or its name. Empty where there is none."""
+    """How to take one of the packages beside a folder that is not there, if it is for the same kind of target: by its
+    word, or its name. Empty where there is none."""
+    kind = WORDS.get(_word(folder.name))
     there = sorted(other.name for other in folder.parent.glob("pkg-*") if other.is_dir())
+    there = [name for name in there if kind is None or WORDS.get(_word(name), kind) == kind]
     if not there:
         return ""
-    kind = WORDS.get(_word(folder.name))
-    flags = [f"--target {_word(n)}{' --debug' * n.endswith('-dbg')}" for n in there if WORDS.get(_word(n)) == kind]
-    ways = ", ".join([*(flags if kind else []), f"--install-dir {shlex.quote(str(folder.with_name(there[0])))}"])
+    flags = [f"--target {_word(n)}{' --debug' * n.endswith('-dbg')}" for n in there if kind and _word(n) in WORDS]
+    ways = ", ".join([*flags, f"--install-dir {shlex.quote(str(folder.with_name(there[0])))}"])
     return f"there is {', '.join(there)}; take one ({ways}), or build it (hexnpu build)"
 
 

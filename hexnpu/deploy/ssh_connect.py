@@ -202,9 +202,9 @@ def _connection_error(hop: SshHost, error: Exception, encrypted: bool, alive: bo
         )
     # What is wrong with one key file comes as many exceptions.
     if encrypted and isinstance(error, paramiko.SSHException | ValueError):
-        tried = ", ".join(hop.keys) or "~/.ssh/id_*"
+        tried = ", ".join([*(["the agent"] if hop.agent else []), *(hop.keys or ["~/.ssh/id_*"])])
         return AuthFailed(
-            f"{hop} accepted no key (tried the agent and {tried}): add a public key to its authorized_keys; "
+            f"{hop} accepted no key (tried {tried}): add a public key to its authorized_keys; "
             "a key with a passphrase needs ssh-add first"
         )
     said = ""

@@ -218,11 +218,11 @@ def test_a_windows_host_has_no_such_folder(package: Path) -> None:
 
 
 def test_a_package_under_another_word(tmp_path: Path) -> None:
-    """What is there is named, with the way to take it."""
+    """What is there for such a target is named, with the way to take it."""
     for name in ("pkg-android", "pkg-android-dbg", "pkg-linux", "pkg-x"):
         (tmp_path / name / "bin").mkdir(parents=True)
     told = refused(22, "push", "--target", "adb", "--source", tmp_path)
-    assert f"no package folder {tmp_path}/pkg-adb: there is pkg-android, pkg-android-dbg, pkg-linux, pkg-x;" in told
+    assert f"no package folder {tmp_path}/pkg-adb: there is pkg-android, pkg-android-dbg, pkg-x;" in told
     assert f"(--target android, --target android --debug, --install-dir {tmp_path}/pkg-android)" in told
     told = refused(22, "push", "--target", "windows:box", "--source", tmp_path)
-    assert f"take one (--install-dir {tmp_path}/pkg-android), or build it (hexnpu build)" in told
+    assert f"there is pkg-x; take one (--install-dir {tmp_path}/pkg-x), or build it (hexnpu build)" in told
