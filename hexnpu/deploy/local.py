@@ -92,18 +92,16 @@ class LocalDevice(PosixDevice):
                 f"no folder {str(directory)!r} on this machine that may be entered: push first, or name another "
                 "--target-dir"
             )
+        mark = f"HEXNPU_RUN_{secrets.token_hex(8)}"
+        environment = {**os.environ, **command.environment, mark: ""}
         program = command.argv[0]
         if "/" in program:
             # Else Popen looks for it from our own directory (on Windows).
             program = str(directory / program)
-        elif shutil.which(program) is None:
-            raise NotStarted(f"no program {program!r} on this machine: neither in the package nor in PATH", 127)
-        mark = f"HEXNPU_RUN_{secrets.token_hex(8)}"
         try:
             child = subprocess.Popen(
-                [program, *command.argv[1:]], cwd=directory, env={**os.environ, **command.environment, mark: ""},
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT if command.merge else subprocess.PIPE, **options,
+                [program, *command.argv[1:]], cwd=directory, env=environment, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT if command.merge else subprocess.PIPE, **options,
             )  # fmt: skip
         except OSError as error:
             raise _not_started(program, error) from None
@@ -130,6 +128,8 @@ class LocalDevice(PosixDevice):
 
 
 def _not_started(program: str, error: OSError) -> NotStarted:
+    if "/" not in program and isinstance(error, FileNotFoundError):
+        return NotStarted(f"no program {program!r} on this machine: neither in the package nor in PATH", 127)
     if not os.access(program, os.F_OK):
         way_out = "build the package (hexnpu build), or name its folder (--install-dir, --target-dir)"
         return NotStarted(f"no program {program} on this machine: {way_out}", 127)

@@ -189,6 +189,14 @@ def test_a_tilde_is_the_home_there(device: Device, tmp_path: Path) -> None:
     assert where == home
 
 
+def test_a_program_is_looked_for_along_the_path_that_it_gets(device: Device, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/tool").write_text("#!/bin/sh\necho it runs\n")
+    (tmp_path / "bin/tool").chmod(0o755)
+    command = Command(("tool",), str(tmp_path), {"PATH": "./bin:/bin"})
+    assert device.open(command).communicate() == (0, b"it runs\n", b"")
+
+
 @pytest.mark.parametrize("name", ["relative", "~relative"])
 def test_a_relative_directory_starts_at_the_home(device: Device, tmp_path: Path, name: str) -> None:
     """Of a leading ~ only ~ and ~/ mean anything."""
