@@ -242,6 +242,8 @@ def test_missing_image_is_pulled(machine: Machine) -> None:
         ("", ["--target", "linux", "--push"], 2, "is none of"),
         ("", ["--target-dir", "/x"], 2, "add --push"),
         ("", ["--accept-new-host-key"], 2, "add --push"),
+        ("", ["--no-docker", "--toolchain-url", "x"], 2, "leave --no-docker out"),
+        ("", ["--no-docker", "--toolchain-version", "x"], 2, "leave --no-docker out"),
         ("", ["--build-dir", "/elsewhere"], 2, "is not inside"),
         ("", ["--source", "/nowhere"], 2, "has no CMakeLists.txt"),
         ("", ["-j", "0"], 2, "jobs"),
