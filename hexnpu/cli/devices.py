@@ -14,10 +14,12 @@ def devices() -> None:
     from rich.text import Text
 
     from hexnpu.deploy.inventory import inventory
+    from hexnpu.errors import one_line
 
     table = Table("target", "model", "SoC", "Hexagon", "state", box=None, header_style="bold", pad_edge=False)
     for found in inventory():
         arch = f"v{found.arch}" if found.arch else ""
-        table.add_row(Text(found.target), Text(found.model), Text(found.soc), arch, Text(found.state))
+        cells = (found.target, found.model, found.soc, arch, found.state)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
     # A pipe has no width to fit into.
     Console(width=None if sys.stdout.isatty() else WIDE).print(table)

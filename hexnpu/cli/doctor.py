@@ -84,10 +84,14 @@ def _show(finding: Finding) -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from hexnpu.errors import one_line
+
     console = Console(soft_wrap=True, highlight=False, emoji=False)  # tcp:x:y has none
-    console.print(f"{MARKS[finding.state.value]} {escape(finding.what)}: {escape(finding.text)}")
-    if finding.remedy:
-        console.print(f"     -> {escape(finding.remedy)}")
+    # With names of the target in them.
+    text, remedy = escape(one_line(finding.text)), escape(one_line(finding.remedy))
+    console.print(f"{MARKS[finding.state.value]} {escape(finding.what)}: {text}")
+    if remedy:
+        console.print(f"     -> {remedy}")
     sys.stdout.flush()
 
 

@@ -318,6 +318,14 @@ def test_codes_on_the_command_line() -> None:
         assert (refused.returncode, refused.stdout) == (2, "") and "leave --target out" in refused.stderr
 
 
+def test_names_of_the_target_are_on_one_line(sshd: Sshd, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/bad\x1b[2J[red]").write_bytes(b"\x7fELF")
+    result = hexnpu("doctor", "--target", sshd.target, "--target-dir", str(tmp_path))
+    assert result.returncode == 1
+    assert "\nWRONG package: bin/bad\\x1b[2J[red] is a broken ELF file" in result.stdout
+
+
 def test_devices(sshd: Sshd, adb: Adb, home: Path, tmp_path: Path) -> None:
     serials = [adb.connect(tmp_path), adb.connect(tmp_path, "--no-shell-v2")]
     box = f"Host box *.lan\n  HostName 127.0.0.1\n  Port {sshd.port}\n  User {sshd.user}\n"
