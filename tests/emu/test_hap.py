@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hexnpu.native import Target, compile_program, kernels_dir
+from tests.processes import HANG_S
 
 HERE = Path(__file__).parent
 FLAVOURS = ("release", "asan", "tsan")
@@ -34,7 +35,7 @@ def rules(program: str, case: str, flavour: str, **settings: str) -> subprocess.
     path = compile_program(program.replace("_", "-"), sources, Target(flavour))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HEXNPU_EMU_")}
     environment |= SETTINGS | settings
-    return subprocess.run([path, case], capture_output=True, text=True, check=False, env=environment, timeout=120)
+    return subprocess.run([path, case], capture_output=True, text=True, check=False, env=environment, timeout=HANG_S)
 
 
 def passes(program: str, case: str, flavour: str, **settings: str) -> str:

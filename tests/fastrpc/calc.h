@@ -9,7 +9,7 @@ enum calc_method {
     CALC_EMPTY,
     CALC_SUM,     /* in: int32 values; out: int64 */
     CALC_SCALE,   /* in: bytes; out: as many */
-    CALC_COUNT,   /* out: int32, calls of this session so far */
+    CALC_COUNT,   /* out: int32, calls of this kind and CALC_HANG in this session so far */
     CALC_LOW,     /* in: bytes; out: uint32, or of what lies above 4 GiB in the pointers */
     CALC_MAPPED,  /* in: int32 file descriptor, int32 bytes; out: uint32 sum; the bytes are inverted */
     CALC_HANDLES, /* in handles; as many out handles, the other way round */

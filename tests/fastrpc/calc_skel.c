@@ -128,6 +128,11 @@ static void handles(uint32_t sc, remote_arg *a) {
     }
 }
 
+static void count_up(const remote_arg *a) {
+    int32_t count = __atomic_add_fetch(&counter, 1, __ATOMIC_SEQ_CST);
+    memcpy(a[0].buf.pv, &count, sizeof count);
+}
+
 static int meet(const remote_arg *a) {
     static int here;
     int32_t n;
@@ -149,10 +154,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
     case CALC_EMPTY: return 0;
     case CALC_SUM: return sum(a);
     case CALC_SCALE: scale(a); return 0;
-    case CALC_COUNT:
-        counter++;
-        memcpy(a[0].buf.pv, &counter, sizeof counter);
-        return 0;
+    case CALC_COUNT: count_up(a); return 0;
     case CALC_LOW: return low(a);
     case CALC_MAPPED: return mapped(a);
     case CALC_HANDLES: handles(sc, a); return 0;
@@ -163,6 +165,7 @@ int calc_skel_handle_invoke(remote_handle64 h, uint32_t sc, remote_arg *a) {
     case CALC_ABORT: abort();
     case CALC_EXIT: exit(3);
     case CALC_HANG:
+        __atomic_add_fetch(&counter, 1, __ATOMIC_SEQ_CST);
         for (volatile int forever = 1; forever;) {
         }
         return 0;

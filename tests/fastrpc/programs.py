@@ -13,6 +13,7 @@ from pathlib import Path
 from hexnpu.cache import cache_dir
 from hexnpu.emulator_build import FASTRPC, PROGRAM, client_sources, emulator_folder
 from hexnpu.native import Target, compile_program, kernels_dir
+from tests.processes import HANG_S
 
 HERE = Path(__file__).resolve().parent
 
@@ -57,7 +58,6 @@ def run_host(
     flavour: str = "release",
     libraries: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
-    timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a host program with the stand-in first in the loader's path."""
     folder = emulator_folder("release" if flavour == "tsan" else flavour, "release")
@@ -72,6 +72,6 @@ def run_host(
         capture_output=True,
         text=True,
         check=False,
-        timeout=timeout,
+        timeout=HANG_S,
         env=os.environ | variables,
     )

@@ -89,8 +89,7 @@ static void sessions(int n, int n_calls) {
         pthread_join(threads[i], NULL);
     }
     for (int i = 0; i < n; i++) {
-        int32_t count = calc_count(s[i].h); /* the module counts without a lock */
-        CHECK(count > n_calls && count <= 2 * s[i].n_calls + 1);
+        CHECK_EQUAL(calc_count(s[i].h), 2 * s[i].n_calls + 1);
         CHECK_EQUAL(remote_handle64_close(s[i].h), AEE_SUCCESS);
     }
 }
@@ -189,12 +188,19 @@ static void *hang(void *p) {
     return NULL;
 }
 
+/* Returns once the call hangs, beside which others go on. */
+static pthread_t start_hanging(remote_handle64 *h) {
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, hang, h));
+    for (int32_t ours = 1; calc_count(*h) == ours; ours++) {
+    }
+    return thread;
+}
+
 static void killed(void) {
     remote_handle64 h = calc_open(URI);
-    pthread_t thread;
     struct remote_rpc_process_clean_params p = {.domain = CDSP_DOMAIN_ID};
-    CHECK(!pthread_create(&thread, NULL, hang, &h));
-    CHECK_EQUAL(calc_count(h), 1); /* beside the other call, which hangs or is about to */
+    pthread_t thread = start_hanging(&h);
     CHECK_EQUAL(remote_session_control(FASTRPC_REMOTE_PROCESS_KILL, &p, sizeof p), AEE_SUCCESS);
     pthread_join(thread, NULL);
     CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_ECONNRESET);
@@ -270,11 +276,8 @@ static void numbers(void) {
 
 static void session_close(void) {
     remote_handle64 h = calc_open(URI);
-    pthread_t thread;
     struct remote_rpc_session_close p = {.domain = CDSP_DOMAIN_ID};
-    CHECK(!pthread_create(&thread, NULL, hang, &h));
-    while (calc_count(h) < 3) {
-    }
+    pthread_t thread = start_hanging(&h);
     CHECK_EQUAL(remote_session_control(FASTRPC_SESSION_CLOSE, &p, sizeof p), AEE_SUCCESS);
     pthread_join(thread, NULL);
     CHECK_EQUAL(calc_call(h, CALC_EMPTY), AEE_EINVHANDLE);

@@ -14,6 +14,7 @@ from hexnpu.emulator_build import FASTRPC, PROGRAM, client_sources, emulator_fol
 from hexnpu.native import kernels_dir
 from tests.conftest import require_tool
 from tests.fastrpc.programs import HERE, dsp_library
+from tests.processes import HANG_S
 
 CASES = ("sum", "sizes", "by_reference", "mapped", "two_handles", "full", "async")
 
@@ -38,6 +39,6 @@ def test_an_arm64_program(program: Path, case: str) -> None:
         "ADSP_LIBRARY_PATH": str(dsp_library("calc_skel").parent),
     }
     result = subprocess.run(
-        [qemu, program, case], env=os.environ | variables, capture_output=True, text=True, check=False, timeout=120
+        [qemu, program, case], env=os.environ | variables, capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert result.returncode == 0, result.stderr

@@ -13,6 +13,7 @@ import pytest
 
 from hexnpu.emulate import Machine, run_emulated
 from tests.fastrpc.programs import dsp_library, host_program
+from tests.processes import HANG_S
 
 EMULATE = [sys.executable, "-m", "hexnpu", "emulate"]
 
@@ -28,7 +29,7 @@ def emulate(*arguments: str | Path, text: str = "") -> subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG_S,
         env=variables(),
     )
 
@@ -68,7 +69,7 @@ def test_signals_reach_the_program() -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.readline() == "caught\n"
-        assert process.wait(60) == 5
+        assert process.wait(HANG_S) == 5
 
 
 def test_a_signal_before_the_program_is_known_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

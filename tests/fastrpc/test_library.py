@@ -11,6 +11,7 @@ from hexnpu.emulator_build import LIBRARY_NAMES, emulator_folder
 from hexnpu.native import Target, compile_program
 from tests.conftest import require_tool
 from tests.fastrpc.programs import HERE, dsp_library
+from tests.processes import HANG_S
 
 # What the real library exports
 _TEXT = """
@@ -33,7 +34,7 @@ def test_a_program_that_loads_it(name: str) -> None:
     program = compile_program("load_host", [HERE / "load_host.c"], Target(plain=True), [f"-I{HERE}"], ["-ldl"])
     variables = {"LD_LIBRARY_PATH": str(emulator_folder()), "ADSP_LIBRARY_PATH": str(dsp_library("calc_skel").parent)}
     result = subprocess.run(
-        [program, name, *NAMES], env=os.environ | variables, capture_output=True, text=True, check=False, timeout=60
+        [program, name, *NAMES], env=os.environ | variables, capture_output=True, text=True, check=False, timeout=HANG_S
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "", f"missing: {result.stdout}"

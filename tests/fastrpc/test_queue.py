@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hexnpu.native import Target, compile_program, kernels_dir
+from tests.processes import HANG_S
 
 HERE = Path(__file__).parent
 FASTRPC = kernels_dir() / "platform/fastrpc"
@@ -26,7 +27,7 @@ def run(name: str, flavour: str, *arguments: str, sources: Sequence[Path] = ()) 
     program = compile_program(
         name, [HERE / f"{name}.c", HERE / "queue_fake.c", *QUEUE, *sources], Target(flavour), [f"-I{FASTRPC}"]
     )
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

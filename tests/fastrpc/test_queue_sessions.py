@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from hexnpu.emulator_build import emulator_folder
 from tests.fastrpc.programs import dsp_library, host_program, run_host
+from tests.processes import Handles, children
 
 CASES = [
     *(("queue_host", case) for case in ("echo", "buffers", "callbacks", "codes", "crash", "abort", "early_wakeup")),
@@ -63,31 +63,15 @@ def test_packets_are_counted(tmp_path: Path) -> None:
     assert packets == 2 * 2 * (2500 + 2)  # both sessions, there and back
 
 
-def _children(parent: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, fields = stat.read_text().rsplit(")", 1)
-        except OSError:
-            continue
-        if int(fields.split()[1]) == parent:
-            found.append(int(name.split()[0]))
-    return found
-
-
 def test_a_client_that_dies_leaves_nothing() -> None:
     environment = os.environ | {
         "LD_LIBRARY_PATH": str(emulator_folder()),
         "ADSP_LIBRARY_PATH": str(dsp_library("queue_echo_skel").parent),
     }
-    shared_memory = set(Path("/dev/shm").iterdir())
     command = [str(host_program("queue_host")), "client_that_dies"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as client:
         assert client.stdout and client.stdout.readline() == b"ready\n"
-        (domain,) = _children(client.pid)
-        pidfd = os.pidfd_open(domain)
+        assert len(children(client.pid)) == 1
+        domain = Handles(children(client.pid))
         client.send_signal(signal.SIGKILL)
-        ended, _, _ = select.select([pidfd], [], [], 10)
-        os.close(pidfd)
-    assert ended, f"htp-pd {domain} outlives its client"
-    assert set(Path("/dev/shm").iterdir()) <= shared_memory
+    assert domain.end(), "htp-pd outlives its client"

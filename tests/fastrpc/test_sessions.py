@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
 from hexnpu.emulator_build import emulator_folder, pd_program
 from tests.conftest import require_tool
 from tests.fastrpc.programs import dsp_library, host_program, run_host
+from tests.processes import HANG_S, Handles, children
 
 CASES = (
     "own_globals", "parallel", "killed", "killed_anywhere", "numbers", "session_close", "notifications", "no_leaks",
@@ -93,27 +91,6 @@ def test_a_second_npu() -> None:
     assert result.returncode == 0, result.stderr
 
 
-def _children(pid: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def _runs(pid: int) -> bool:
-    """Whether the process lives: one that only waits to be buried, by whoever inherited it, does not."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
-    return not re.search(r"^State:\s+[ZX]", status, re.MULTILINE)
-
-
 @pytest.mark.parametrize("how", (signal.SIGKILL, signal.SIGTERM))
 def test_a_client_that_dies_leaves_nothing(how: signal.Signals) -> None:
     variables = {"LD_LIBRARY_PATH": str(emulator_folder()), "ADSP_LIBRARY_PATH": str(dsp_library("calc_skel").parent)}
@@ -121,11 +98,8 @@ def test_a_client_that_dies_leaves_nothing(how: signal.Signals) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | variables) as process:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
-        domains = _children(process.pid)
-        assert len(domains) == 2
+        assert len(children(process.pid)) == 2
+        domains = Handles(children(process.pid))
         process.send_signal(how)
-        process.wait(20)
-    deadline = time.monotonic() + 20
-    while any(map(_runs, domains)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(map(_runs, domains))
+        process.wait(HANG_S)
+    assert domains.end()

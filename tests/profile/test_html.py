@@ -18,6 +18,7 @@ from hexnpu.profile.report import Shape
 from hexnpu.profile.select import Selection
 from hexnpu.profile.timeline import Timeline, build
 from tests.conftest import require_tool
+from tests.processes import HANG_S
 
 GOLDEN = Path(__file__).parent / "golden"
 FLAGS = (
@@ -31,7 +32,7 @@ def browse(html: str, tmp_path: Path, *what: str) -> str:
     path = tmp_path / "report.html"
     path.write_text(html, encoding="utf-8")
     command = [require_tool("chromium", "chromium"), *FLAGS, f"--user-data-dir={tmp_path / 'browser'}", *what]
-    result = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, check=True, timeout=120)
+    result = subprocess.run([*command, path.as_uri()], capture_output=True, text=True, check=True, timeout=HANG_S)
     return result.stdout
 
 
