@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexnpu.memory import ALIGN, Life, align, place
@@ -21,6 +21,7 @@ def _in_order(rows: list[tuple[int, int, int]]) -> list[Life]:
     return lives
 
 
+@settings(deadline=None)
 @given(LIVES)
 def test_what_lives_together_lies_apart(lives: list[Life]) -> None:
     offsets, total = place(lives)
@@ -31,6 +32,7 @@ def test_what_lives_together_lies_apart(lives: list[Life]) -> None:
                 assert at_a + a.bytes <= at_b or at_b + b.bytes <= at_a
 
 
+@settings(deadline=None)
 @given(LIVES)
 def test_the_buffer_is_no_larger_than_everything_apart(lives: list[Life]) -> None:
     _, total = place(lives)

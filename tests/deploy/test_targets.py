@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hexnpu.deploy.targets import LOCAL, WORDS, Target, parse_target
@@ -79,11 +79,13 @@ _targets = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(_targets)
 def test_format_and_parse(target: Target) -> None:
     assert parse_target(str(target)) == target
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_a_target_or_a_usage_error(text: str) -> None:
     try:

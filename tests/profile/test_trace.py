@@ -266,6 +266,7 @@ def test_chrome_json_has_the_same_slices(sample: Sample) -> None:
     assert {e["args"]["name"] for e in events if e["name"] == "process_name"} == {"Host", "HTP0:0", "HTP1:0"}
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 63) - 1))
 def test_fixed_width_varints_read_back(value: int) -> None:
     trace = Trace()
