@@ -35,6 +35,11 @@ def at_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
+def echo(command: Sequence[str]) -> None:
+    sys.stdout.flush()
+    print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
+
+
 def run_echoed(
     command: Sequence[str], folder: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> None:
@@ -43,8 +48,7 @@ def run_echoed(
     Raises CommandFailed with its exit code, 128 + n where signal n ended it. What ends us - Ctrl-C, SIGTERM, SIGHUP -
     ends the command first.
     """
-    sys.stdout.flush()
-    print(f"+ {shlex.join(command)}", file=sys.stderr, flush=True)
+    echo(command)
     # At a terminal Ctrl-C reaches all of its group. Elsewhere the command and its children are a group that we end.
     grouped = os.name == "posix" and not at_terminal()
     started: Future[subprocess.Popen[bytes]] = Future()

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hexnpu.deploy.command import CommandFailed, at_terminal, run_echoed
+from hexnpu.deploy.command import CommandFailed, at_terminal, echo, run_echoed
 from hexnpu.deploy.errors import DeployError
 from hexnpu.errors import UsageError
 
@@ -60,8 +60,8 @@ def engine() -> str:
 
 def check(engine: str, image: str) -> None:
     """Pulls an image that is not here. Raises EngineNotRunning where the daemon does not answer, or ImageMissing."""
-    check_daemon(engine)
-    if has_image(engine, image):
+    check_daemon(engine, echoed=True)
+    if has_image(engine, image, echoed=True):
         return
     try:
         run_echoed([engine, "pull", "--platform", PLATFORM, image])
@@ -72,12 +72,16 @@ def check(engine: str, image: str) -> None:
         ) from None
 
 
-def check_daemon(engine: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+def check_daemon(engine: str, timeout_s: float = ANSWER_TIMEOUT_S, *, echoed: bool = False) -> None:
     """Raises EngineNotRunning, which names the other engine if that answers."""
-    code, words = ask([engine, *_QUESTIONS[engine]], timeout_s)
+
+    def answer(engine: str) -> tuple[int, str]:
+        return ask([engine, *_QUESTIONS[engine]], timeout_s, echoed=echoed)
+
+    code, words = answer(engine)
     if code == 0:
         return
-    others = [e for e in ENGINES if e != engine and shutil.which(e) and ask([e, *_QUESTIONS[e]], timeout_s)[0] == 0]
+    others = [other for other in ENGINES if other != engine and shutil.which(other) and answer(other)[0] == 0]
     raise EngineNotRunning(
         f"{engine} does not answer ({words or f'exit code {code}'}): start its daemon, see that you may use it "
         "(group docker), or build with --no-docker"
@@ -85,12 +89,14 @@ def check_daemon(engine: str, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
     )
 
 
-def has_image(engine: str, image: str) -> bool:
-    return ask([engine, "image", "inspect", "--format", "{{.Id}}", image])[0] == 0
+def has_image(engine: str, image: str, *, echoed: bool = False) -> bool:
+    return ask([engine, "image", "inspect", "--format", "{{.Id}}", image], echoed=echoed)[0] == 0
 
 
-def ask(command: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> tuple[int, str]:
-    """Exit code of a short question, and the last line of what it said on stderr."""
+def ask(command: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S, *, echoed: bool = False) -> tuple[int, str]:
+    """Exit code of a short question, and the last line of what it said on stderr. `echoed`: as builds do."""
+    if echoed:
+        echo(command)
     try:
         result = subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -118,7 +119,8 @@ def test_container_command(machine: Machine, flags: str, image: str, preset: str
         "run", "--rm", "--init", "-u", USER, "--volume", f"{machine.tree}:/workspace", "--workdir", "/workspace",
         "--platform", "linux/amd64", image, "sh", "-c", script(preset, word, 3),
     ]  # fmt: skip
-    (echo,) = [line for line in result.stderr.splitlines() if line.startswith("+ ")]
+    *questions, echo = [line for line in result.stderr.splitlines() if line.startswith("+ ")]
+    assert questions == [f"+ docker {shlex.join(words)}" for words in (version, inspect)]
     assert echo == (
         f"+ docker run --rm --init -u {USER} --volume '{machine.tree}:/workspace' --workdir /workspace "
         f"--platform linux/amd64 {image} sh -c '{script(preset, word, 3)}'"
@@ -152,7 +154,8 @@ def test_a_podman_that_answers_is_mentioned(machine: Machine, works: bool) -> No
     machine.install("podman", f"#!/bin/sh\nexit {0 if works else 1}\n")
     machine.does = "no-daemon"
     result = machine.build()
-    assert result.returncode == 24 and result.stderr.count("\n") == 1
+    assert result.returncode == 24
+    assert [line.partition(" ")[0] for line in result.stderr.splitlines()] == ["+", "+", "hexnpu:"]
     assert ("podman answers" in result.stderr) == works
 
 
