@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hexnpu.native import Target, cache_dir, compile_program
+from hexnpu.native import Target, compile_program
 from hexnpu.plan import op_table
 from hexnpu.server_build import server_sources
 from hexnpu.tensor import Desc, Type
@@ -30,11 +31,11 @@ def bad_server(flavour: str, env: Mapping[str, str] | None = None) -> Server:
     """A server whose every kernel is the bad one."""
     families = sorted({family for _, family in op_table().values()} - {"none"})
     text = (HERE / "bad_kernels.c").read_text() + "".join(f"\nFAMILY({family});" for family in families) + "\n"
-    folder = cache_dir() / "tests"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "bad_kernels.c").write_text(text)
     sources = [s for s in server_sources() if s.parent.name != "kernels"]
-    program = compile_program("bad-server", [*sources, folder / "bad_kernels.c"], Target(flavour))
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Path(folder) / "bad_kernels.c"
+        kernels.write_text(text)
+        program = compile_program("bad-server", [*sources, kernels], Target(flavour))
     return Server(flavour, env=env, program=program)
 
 
