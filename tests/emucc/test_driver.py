@@ -165,22 +165,38 @@ def test_a_library_lies_low_and_divides_like_the_dsp(tmp_path: Path) -> None:
     assert [library.small(200, 7), library.small(200, 0)] == [28, 0]
 
 
+LOCKED = """
+void count(unsigned *at, unsigned *here, int n) {
+    __atomic_add_fetch(here, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(here, __ATOMIC_SEQ_CST) < 2);
+    for (; n; n--)
+        asm volatile("1: r0 = memw_locked(%0)\\n r0 = add(r0, #1)\\n memw_locked(%0, p0) = r0\\n if (!p0) jump 1b"
+                     : : "r"(at) : "r0", "p0", "memory");
+}
+int stored(unsigned *at, unsigned other) {
+    int done;
+    asm volatile("r0 = memw_locked(%1)\\n memw(%1) = %2\\n memw_locked(%1, p0) = r0\\n %0 = p0"
+                 : "=r"(done) : "r"(at), "r"(other) : "r0", "p0", "memory");
+    return done;
+}
+"""
+
+
 def test_locked_accesses_are_atomic(tmp_path: Path) -> None:
-    (tmp_path / "a.c").write_text(
-        "void count(unsigned *at, int n) { for (; n; n--) {\n"
-        '  asm volatile("1: r0 = memw_locked(%0)\\n r0 = add(r0, #1)\\n memw_locked(%0, p0) = r0\\n if (!p0) jump 1b"\n'
-        '               : : "r"(at) : "r0", "p0", "memory"); } }\n'
-    )
+    (tmp_path / "a.c").write_text(LOCKED)
     emu_cc("-O2", "-c", "a.c", "-o", "a.o", cwd=tmp_path)
     emu_cc("-shared", "a.o", "-o", "liba.so", cwd=tmp_path)
-    library, word = ctypes.CDLL(str(tmp_path / "liba.so")), ctypes.c_uint(0)
-    # ctypes lets go of Python's lock for the call.
-    threads = [threading.Thread(target=library.count, args=(ctypes.byref(word), 200_000)) for _ in range(4)]
+    library, word, here = ctypes.CDLL(str(tmp_path / "liba.so")), ctypes.c_uint(5), ctypes.c_uint(0)
+    assert (bool(library.stored(ctypes.byref(word), 5)), word.value) == (True, 5)
+    assert (bool(library.stored(ctypes.byref(word), 6)), word.value) == (False, 6)
+    # ctypes lets go of Python's lock for the call. They begin together, and go on for many times a turn on one core.
+    word.value, n = 0, 10_000_000
+    threads = [threading.Thread(target=library.count, args=(ctypes.byref(word), ctypes.byref(here), n)) for _ in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert word.value == 800_000
+    assert word.value == 2 * n
 
 
 @pytest.mark.parametrize("first", ["hexagon_types.h", "hexagon_protos.h", "hvx_hexagon_protos.h"])
