@@ -178,6 +178,14 @@ static inline HVX_Vector hvx_sub_hf(HVX_Vector a, HVX_Vector b) {
     return hvx_add_hf(a, Q6_V_vxor_VV(b, Q6_Vh_vsplat_R(0x8000)));
 }
 
+static inline HVX_Vector hvx_max_hf(HVX_Vector a, HVX_Vector b) {
+    return Q6_Vhf_vmax_VhfVhf(a, b);
+}
+
+static inline HVX_Vector hvx_min_hf(HVX_Vector a, HVX_Vector b) {
+    return Q6_Vhf_vmin_VhfVhf(a, b);
+}
+
 /* Products of halves added to floats: even lanes to the low vector of acc, odd lanes to the high one. */
 static inline HVX_VectorPair hvx_fma_hf_sf(HVX_VectorPair acc, HVX_Vector a, HVX_Vector b) {
 #if __HVX_ARCH__ >= 79
