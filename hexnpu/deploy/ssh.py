@@ -42,7 +42,7 @@ class SshProcess(StreamProcess):
         try:
             while data := receive(1 << 18):
                 self._arrived(stream, data)
-        except OSError:
+        except (OSError, EOFError):
             return
 
     def write(self, data: bytes) -> None:
