@@ -24,6 +24,7 @@ from hexnpu.profile.parse.reader import read_log
 from hexnpu.server_build import server_program
 from hexnpu.transport import child, connect
 from hexnpu.weights import WeightError
+from tests.processes import HANG_S, children, is_alive
 
 RNG = np.random.default_rng(11)
 
@@ -404,17 +405,6 @@ def server_of(s: Session) -> int:
     return server.process.pid
 
 
-def children(pid: int) -> list[int]:
-    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
 def test_a_killed_server_is_named_and_nothing_hangs() -> None:
     s = hexnpu.open()
     graph, x = ffn(ffn_weights()), values(3, 64)
@@ -432,7 +422,7 @@ def test_a_killed_server_is_named_and_nothing_hangs() -> None:
     thread = threading.Thread(target=run)
     thread.start()
     os.kill(pid, signal.SIGKILL)
-    thread.join(30)
+    thread.join(HANG_S)
     assert not thread.is_alive()
     assert isinstance(caught[0], SessionLost)
     text = str(caught[0])
@@ -460,7 +450,7 @@ def test_a_silent_server_is_given_up() -> None:
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(SessionLost, match="no answer"):
         s.connection.stats()
-    assert is_gone(pid)
+    assert not is_alive(pid)
 
 
 def test_an_interrupted_request_ends_the_session() -> None:
@@ -475,7 +465,7 @@ def test_an_interrupted_request_ends_the_session() -> None:
     s.connection._sock = Interrupting()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
         s.connection.stats()
-    assert is_gone(pid)
+    assert not is_alive(pid)
     with pytest.raises(SessionLost, match="a request was interrupted; open a new session"):
         s.connection.stats()
 
@@ -496,7 +486,7 @@ def test_no_process_and_no_descriptor_is_left(how: str) -> None:
         s.close()
     del s
     gc.collect()
-    assert count() == before and all(map(is_gone, processes))
+    assert count() == before and not any(map(is_alive, processes))
 
 
 def test_a_closed_session_says_so() -> None:

@@ -22,6 +22,7 @@ from hexnpu.deploy.configured import configured
 from hexnpu.deploy.process import fulfil_in_thread
 from hexnpu.native import kernels_dir
 from tests.deploy.sshd import Sshd
+from tests.processes import HANG_S, wait_until
 
 # Writes its arguments, one a line and a blank line after each call, and does what $ENGINE_DOES says.
 STAND_IN = """#!/bin/sh
@@ -180,7 +181,7 @@ def test_what_ends_us_ends_the_command_and_its_children(
     )  # fmt: skip
     assert process.stdout and process.stdout.readline() == b"started\n"
     process.send_signal(number)
-    assert process.communicate(timeout=60)[0] == b""
+    assert process.communicate(timeout=HANG_S)[0] == b""
     assert process.returncode == code
 
 
@@ -198,7 +199,7 @@ def test_children_that_outlive_the_command(timeout_s: float, child: str, said: b
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout and process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=50) == (said, None)
+    assert process.communicate(timeout=HANG_S) == (said, None)
     assert process.returncode == 143
 
 
@@ -208,8 +209,7 @@ def test_a_signal_while_the_command_is_being_started(tmp_path: Path, monkeypatch
 
     def interrupted(future: Future[Any], work: Callable[[], Any]) -> None:
         fulfil_in_thread(future, work)
-        while not pid.exists():
-            pass
+        wait_until(pid.exists)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hexnpu.deploy.command.fulfil_in_thread", interrupted)

@@ -24,6 +24,7 @@ from hexnpu.deploy.targets import parse_target
 from hexnpu.errors import UsageError
 from tests.deploy.conftest import Adb
 from tests.deploy.sshd import Sshd
+from tests.processes import HANG_S
 
 
 def hexnpu(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,7 +39,7 @@ class TestChecks:
         never = threading.Event()
         checks = [
             Check("slow", 0.05, lambda: ok("slow", "") if never.wait() else []),
-            Check("next", 5, lambda: ok("next", "done")),
+            Check("next", HANG_S, lambda: ok("next", "done")),
         ]
         slow, after = run_checks(checks)
         never.set()
@@ -52,7 +53,7 @@ class TestChecks:
         def bug() -> list[None]:
             raise RuntimeError("oops")
 
-        first, second = run_checks([Check("a", 5, user_error), Check("b", 5, bug)])  # type: ignore[arg-type]
+        first, second = run_checks([Check("a", HANG_S, user_error), Check("b", HANG_S, bug)])  # type: ignore[arg-type]
         assert first.text == "what the user sees" and "oops" in second.text
         assert first.state is second.state is State.WRONG
 
@@ -90,7 +91,7 @@ class TestHere:
             (tmp_path / "docker").chmod(0o755)
             (tmp_path / "sleep").symlink_to(str(shutil.which("sleep")))
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr(doctor_here, "ENGINE_TIMEOUT_S", 0.3 if script and "sleep" in script else 10)
+        monkeypatch.setattr(doctor_here, "ENGINE_TIMEOUT_S", 0.3 if script and "sleep" in script else HANG_S)
         first, *images = doctor_here.container_engine()
         assert (first.state, words in first.text) == (state, True)
         assert bool(images) == bool(script and "version" in script)
