@@ -20,6 +20,7 @@ from hexnpu.deploy.errors import ConnectionLost, DeployError
 from hexnpu.deploy.ssh_master import MasterDevice
 from hexnpu.deploy.targets import parse_target
 from tests.deploy.sshd import Master, Sshd
+from tests.processes import HANG_S
 
 
 def echoes(target: str) -> type:
@@ -77,8 +78,8 @@ def test_it_goes_away_between_commands(master: Master) -> None:
 
 def test_it_goes_away_while_a_program_runs(master: Master) -> None:
     with open_device(parse_target(master.target)) as device:
-        process = device.open(Command(("sh", "-c", "echo started; exec sleep 1000")))
-        assert process.read(20) == (1, b"started\n")
+        process = device.open(Command(("sh", "-c", "echo started; exec cat")))  # which ends with its input
+        assert process.read(HANG_S) == (1, b"started\n")
         master.stop()
         with pytest.raises(ConnectionLost, match="while it ran"):
             process.exit_code()
