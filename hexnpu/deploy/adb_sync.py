@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hexnpu.deploy.adb_server import lost
 from hexnpu.deploy.device import Upload
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.posix import remote_error
 from hexnpu.deploy.process import start_thread
@@ -224,8 +225,8 @@ def pull(name: str, path: str, sock: socket.socket, to: Path) -> None:
     """Copies the device's file `path` to `to`, over a connection to its sync service."""
     request = encode(path)
     try:
-        sock.sendall(struct.pack("<4sI", b"RECV", len(request)) + request)
-        with sock.makefile("rb") as stream, to.open("wb") as out:
+        with download(to) as write, sock.makefile("rb") as stream:
+            sock.sendall(struct.pack("<4sI", b"RECV", len(request)) + request)
             while True:
                 kind, length = struct.unpack("<4sI", stream.read(8))
                 if kind == b"DONE":
@@ -233,12 +234,8 @@ def pull(name: str, path: str, sock: socket.socket, to: Path) -> None:
                 data = stream.read(length)
                 if kind == b"FAIL":
                     raise remote_error(f"{name}: {path}", decode(data))
-                out.write(data)
+                write(data)
     except (OSError, struct.error) as error:
-        to.unlink(missing_ok=True)
         raise lost(name, error) from None
-    except DeployError:
-        to.unlink()
-        raise
     finally:
         sock.close()

@@ -87,7 +87,7 @@ class Device(Protocol):
         """
 
     def pull(self, path: str, to: Path) -> None:
-        """Copies one file of the target to this machine."""
+        """Copies one file of the target to this machine: there it is whole, or not at all."""
 
     def close(self) -> None: ...
 

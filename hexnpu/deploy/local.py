@@ -6,7 +6,6 @@ import functools
 import os
 import secrets
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from hexnpu.deploy.device import Command, Upload
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import DeployError, NotStarted
+from hexnpu.deploy.manifest import CHUNK
 from hexnpu.deploy.posix import PosixDevice, end, remote_error, what
 from hexnpu.deploy.process import STDERR, STDOUT, Process, start_thread
 from hexnpu.deploy.targets import LOCAL, Target
@@ -118,10 +119,13 @@ class LocalDevice(PosixDevice):
             raise remote_error(f"{error.filename or root}", os.strerror(error.errno or 0)) from None
 
     def pull(self, path: str, to: Path) -> None:
-        try:
-            shutil.copyfile(_path(path), to)
-        except OSError as error:
-            raise DeployError(f"{path}: {error.strerror}") from None
+        with download(to) as write:
+            try:
+                with _path(path).open("rb") as file:
+                    while data := file.read(CHUNK):
+                        write(data)
+            except OSError as error:
+                raise DeployError(f"{path}: {error.strerror}") from None
 
     def close(self) -> None:
         return

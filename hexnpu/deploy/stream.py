@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from hexnpu.deploy.device import Command, Upload
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import DeployError
 from hexnpu.deploy.posix import EXPAND, PosixDevice, PosixProcess, remote_error
 from hexnpu.deploy.process import STDOUT
@@ -66,15 +67,17 @@ class StreamDevice(PosixDevice):
         copy = ("sh", "-c", f'd=$1; {EXPAND}; exec cat "$d"', "sh", path)
         process = self.open(Command(copy, has_input=False, title=f"the copy of {path}"))
         errors = b""
-        with to.open("wb") as out:
-            while piece := process.read():
-                if piece[0] == STDOUT:
-                    out.write(piece[1])
-                else:
-                    errors += piece[1]
-        if process.exit_code() != 0:
-            to.unlink()
-            raise remote_error(f"{self.name}: {path}", decode(errors))
+        try:
+            with download(to) as write:
+                while piece := process.read():
+                    if piece[0] == STDOUT:
+                        write(piece[1])
+                    else:
+                        errors += piece[1]
+                if process.exit_code() != 0:
+                    raise remote_error(f"{self.name}: {path}", decode(errors))
+        finally:
+            process.close()
 
 
 def _upload_error(name: str, directory: str, errors: str) -> DeployError:

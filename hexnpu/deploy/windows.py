@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hexnpu.deploy.device import Command, Result, Upload
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NotStarted, TargetReadOnly
 from hexnpu.deploy.posix import lost_while
 from hexnpu.deploy.quoting import decode
@@ -36,6 +37,8 @@ HOME = ".hexnpu"
 MAX_LINE = 32767
 MAX_REQUEST_BYTES = 1 << 20
 _SFTP_TIMEOUT_S, _ASK_TIMEOUT_S = 60.0, 30.0
+# What one answer holds.
+_SFTP_PIECE = 32768
 _NOT_FOUND = (2, 3, 123)
 _ANSWER = re.compile(rb"(?:^|\n)hexnpu-runner:(\w+) (\d+)\r?\n")
 
@@ -170,7 +173,7 @@ class WindowsDevice(SshDevice):
         try:
             channel.sendall(request(*words))
             return b"".join(iter(lambda: channel.recv(4096), b""))
-        except OSError:
+        except (OSError, EOFError):
             raise lost_while(self.name, words[0]) from None
         finally:
             channel.close()
@@ -274,8 +277,11 @@ class WindowsDevice(SshDevice):
         self.write_file(path, [built_runner(MACHINES[said]).read_bytes()])
 
     def pull(self, path: str, to: Path) -> None:
-        with self.sftp_errors(path):
-            self.sftp.get(sftp_path(folder_path(path)), str(to))
+        there = sftp_path(folder_path(path))
+        with self.sftp_errors(path), download(to) as write, self.sftp.open(there, "rb") as file:
+            # Without prefetch, whose thread prints a traceback where the connection is lost.
+            while data := file.read(_SFTP_PIECE):
+                write(data)
 
     def shell(self, script: str, *arguments: str, timeout_s: float = 60) -> Result:
         raise UsageError(f"{self.name} is a Windows host, and this takes a POSIX shell")

@@ -11,13 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hexnpu.deploy.device import Command, open_device
+from hexnpu.deploy.download import download
 from hexnpu.deploy.errors import ConnectionLost, DeployError, NoSpace, TimedOut
 from hexnpu.deploy.push import Report, Watcher
 from hexnpu.deploy.run import run
@@ -370,6 +371,34 @@ def test_a_server_without_posix_rename(
     assert tree(to) == tree(package)
     device.pull("~/to/big", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == (package / "big").read_bytes()
+
+
+def test_pull(host: WineHost, device: WindowsDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over other transports: test_download.py."""
+    data = os.urandom(5 << 20)
+    (host.home / "big").write_bytes(data)
+    device.pull("~/big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+    with pytest.raises(DeployError, match="missing/back cannot be written on this machine"):
+        device.pull("big", tmp_path / "missing/back")
+    with pytest.raises(DeployError, match="nothing: No such file"):
+        device.pull("nothing", tmp_path / "back")
+
+    @contextlib.contextmanager
+    def loses(to: Path) -> Iterator[Callable[[bytes], None]]:
+        with download(to) as write:
+
+            def write_and_lose(data: bytes) -> None:
+                write(data)
+                host.server.kill_connections()
+
+            yield write_and_lose
+
+    monkeypatch.setattr("hexnpu.deploy.windows.download", loses)
+    with pytest.raises(ConnectionLost):
+        device.pull("big", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data
+    assert not [*tmp_path.glob("back?*")]
 
 
 class Loses(Watcher):
