@@ -260,7 +260,8 @@ def test_a_connection_that_is_lost_while_a_script_of_ours_runs(sshd: Sshd, what:
         if what == "push":
             device.upload("~/x", [Upload("file", 10, 0, chunks)], lambda _: None)
         else:
-            servers = " ".join(map(str, sshd.connections()))
+            assert sshd.process
+            servers = " ".join(map(str, children(sshd.process.pid)))
             device.checked_shell("this", f"echo one\nkill -KILL {servers}\nsleep 9")
     assert f"was lost while it ran {named}: check" in str(error.value)
 
