@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -16,6 +17,8 @@ LONG_AGO = 1_600_000_000
 
 def write(path: Path, data: bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        path.chmod(0o600)  # who is not root writes no file of 0444
     path.write_bytes(data)
     path.chmod(mode)
     os.utime(path, (LONG_AGO, LONG_AGO))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import itertools
 import os
 import shutil
 import signal
@@ -98,13 +99,17 @@ class Sshd:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def kill_connections(self) -> None:
-        """Ends the server processes behind open connections, as a crash would."""
+    def connections(self) -> list[int]:
+        """The server processes behind open connections: one each for root, two for others."""
         assert self.process
-        for child in children(self.process.pid):
-            for pid in [*descendants_named(child, "sshd"), child]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        found = ([*descendants_named(child, "sshd"), child] for child in children(self.process.pid))
+        return list(itertools.chain.from_iterable(found))
+
+    def kill_connections(self) -> None:
+        """As a crash would."""
+        for pid in self.connections():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         if self.process:
