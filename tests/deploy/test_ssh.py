@@ -17,10 +17,11 @@ import pytest
 
 from hexnpu.deploy.device import Command, Upload, open_device
 from hexnpu.deploy.errors import AuthFailed, ConnectionLost, DeployError, HostKeyRefused, HostNotFound, PortRefused
+from hexnpu.deploy.process import STDOUT
 from hexnpu.deploy.targets import parse_target
 from tests.conftest import require_tool
 from tests.deploy.sshd import Sshd, free_port, make_key
-from tests.processes import children, wait_until
+from tests.processes import HANG_S, children, wait_until
 
 
 def connects(target: str, accept: bool = False) -> bool:
@@ -262,6 +263,28 @@ def test_a_connection_that_is_lost_while_a_script_of_ours_runs(sshd: Sshd, what:
             servers = " ".join(map(str, sshd.connections()))
             device.checked_shell("this", f"echo one\nkill -KILL {servers}\nsleep 9")
     assert f"was lost while it ran {named}: check" in str(error.value)
+
+
+def test_a_connection_that_is_lost_while_output_is_taken(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read is acknowledged over the connection: paramiko then ends its `recv` by an EOFError."""
+    recv, lost = paramiko.Channel.recv, threading.Event()
+
+    def recv_until_lost(channel: paramiko.Channel, n_bytes: int) -> bytes:
+        if lost.is_set():
+            raise EOFError
+        return recv(channel, n_bytes)
+
+    monkeypatch.setattr(paramiko.Channel, "recv", recv_until_lost)
+    with open_device(parse_target(sshd.target)) as device:
+        process = device.open(Command(("cat",)))
+        process.write(b"first")
+        assert process.read(HANG_S) == (STDOUT, b"first")
+        lost.set()
+        process.write(b"second")
+        sshd.kill_connections()
+        with pytest.raises(ConnectionLost, match="while it ran cat"):
+            while process.read(HANG_S):
+                pass
 
 
 @pytest.mark.parametrize("kib", [180, 300])
