@@ -168,13 +168,16 @@ class WindowsDevice(SshDevice):
 
     def tell(self, *words: str) -> bytes:
         """What a runner answers to anything but `run`."""
-        channel = self._execute(self._line())
+        return self._answer(self._line(), request(*words), words[0])
+
+    def _answer(self, line: str, told: bytes, what: str) -> bytes:
+        channel = self._execute(line)
         channel.settimeout(_ASK_TIMEOUT_S)
         try:
-            channel.sendall(request(*words))
+            channel.sendall(told)
             return b"".join(iter(lambda: channel.recv(4096), b""))
         except (OSError, EOFError):
-            raise lost_while(self.name, words[0]) from None
+            raise lost_while(self.name, what) from None
         finally:
             channel.close()
 
@@ -266,13 +269,12 @@ class WindowsDevice(SshDevice):
         path = f"{HOME}/{runner_name()}"
         if self.stat(path) is not None:
             return
-        channel = self._execute("echo %PROCESSOR_ARCHITECTURE%")
-        channel.settimeout(_ASK_TIMEOUT_S)
-        said = b"".join(iter(lambda: channel.recv(4096), b"")).decode(errors="replace").strip()
-        channel.close()
+        said = self._answer("echo %PROCESSOR_ARCHITECTURE%", b"", "echo").decode(errors="replace").strip()
         if said not in MACHINES:
-            known = " or ".join(MACHINES)
-            raise DeployError(f"{self.name} is not Windows on {known} with cmd.exe as sshd's shell: it says {said!r}")
+            raise DeployError(
+                f"{self.name} is not Windows on {' or '.join(MACHINES)} with cmd.exe as sshd's shell (it says "
+                f"{said!r}): set that shell there, or use linux: for another system"
+            )
         self.make_folder(HOME)
         self.write_file(path, [built_runner(MACHINES[said]).read_bytes()])
 

@@ -74,7 +74,6 @@ def _read_manifest(device: WindowsDevice, base: str) -> Manifest:
     if device.stat(path) is None:
         return Manifest()
     with device.sftp_errors(path), device.sftp.open(sftp_path(path), "rb") as file:
-        file.prefetch()
         read = Manifest.from_bytes(file.read())
     # A backslash or a drive could lead out of the directory.
     return Manifest({path: entry for path, entry in read.files.items() if _is_name(path)})
