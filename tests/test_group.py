@@ -15,6 +15,7 @@ from hexnpu import Fusion, Graph, GroupGraph, GroupLost, ShapeError, Tensor, Typ
 from hexnpu.group import Group
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.server_build import server_program
+from tests.processes import HANG_S
 
 RNG = np.random.default_rng(5)
 DEVICES = ("HTP0:0", "HTP1:0", "HTP2:0", "HTP3:0")
@@ -25,7 +26,7 @@ def values(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def open_group(n_ranks: int = 2, **options: Any) -> Group:
-    group = hexnpu.open(devices=DEVICES[:n_ranks], n_threads=1, fence_timeout_s=20.0, **options)
+    group = hexnpu.open(devices=DEVICES[:n_ranks], n_threads=1, fence_timeout_s=HANG_S, **options)
     assert isinstance(group, Group)
     return group
 
@@ -320,7 +321,7 @@ def test_a_group_on_a_server_that_shares_no_memory() -> None:
         assert server.stdout is not None
         target = f"tcp:127.0.0.1:{server.stdout.readline().split()[-1]}"
         try:
-            group = hexnpu.open(target, DEVICES[:2], n_threads=1, fence_timeout_s=20.0)
+            group = hexnpu.open(target, DEVICES[:2], n_threads=1, fence_timeout_s=HANG_S)
             assert isinstance(group, Group)
             with group:
                 g = ffn(w, 2, 5)

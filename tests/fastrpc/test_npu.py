@@ -20,7 +20,7 @@ from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.group import Group
 from hexnpu.session import Session
 from tests.models.tiny import Tiny
-from tests.processes import Handles, children
+from tests.processes import HANG_S, Handles, children
 from tests.test_group import ffn, weights
 
 RNG = np.random.default_rng(7)
@@ -67,7 +67,7 @@ def test_a_group_of_two_sessions() -> None:
     w, x = weights(), RNG.standard_normal((3, 64)).astype(np.float32)
     results = []
     for target in ("npu", "emu"):
-        group = hexnpu.open(target, devices=("HTP0:0", "HTP0:1"), n_threads=1, fence_timeout_s=20.0)
+        group = hexnpu.open(target, devices=("HTP0:0", "HTP0:1"), n_threads=1, fence_timeout_s=HANG_S)
         assert isinstance(group, Group)
         with group:
             results.append(group.run(ffn(w, 2, 3), {"x": x}))

@@ -15,6 +15,7 @@ from hexnpu.group import Group
 from hexnpu.plan import allreduce, op_table, plan
 from hexnpu.plan.base import OpSpec
 from hexnpu.tensor import DTYPES, Desc, Type
+from tests.processes import HANG_S
 
 GUARD = 0xA5
 GUARD_BYTES = 256
@@ -29,7 +30,7 @@ def group_of(n_ranks: int, n_threads: int = 2, vtcm_mib: int = 2, flavour: str =
     if group is None or group.connection.closed:
         opened = hexnpu.open(
             devices=[f"HTP{r}:0" for r in range(n_ranks)], n_threads=n_threads, vtcm_mib=vtcm_mib, flavour=flavour,
-            fence_timeout_s=30.0, env=env,
+            fence_timeout_s=HANG_S, env=env,
         )  # fmt: skip
         assert isinstance(opened, Group)
         group = _groups[key] = opened
