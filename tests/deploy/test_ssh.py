@@ -260,6 +260,7 @@ def test_a_connection_that_is_lost_while_a_script_of_ours_runs(sshd: Sshd, what:
         if what == "push":
             device.upload("~/x", [Upload("file", 10, 0, chunks)], lambda _: None)
         else:
+            device.checked_shell("that", "true")  # the last of the server's processes comes with the first program
             servers = " ".join(map(str, sshd.connections()))
             device.checked_shell("this", f"echo one\nkill -KILL {servers}\nsleep 9")
     assert f"was lost while it ran {named}: check" in str(error.value)
