@@ -62,6 +62,7 @@ def generate(
     from hexnpu.models.sampler import Sampler, Sampling
     from hexnpu.models.split import parse_split
     from hexnpu.models.tokenizer import ChatTokenizer
+    from hexnpu.profile.output import spare
 
     if kv_type not in KV_TYPES:
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
@@ -73,6 +74,7 @@ def generate(
         raise UsageError("the prompt is not UTF-8; convert it, with iconv for example")
     if log is not None and not profile:
         raise UsageError("--log is where profile lines go; say which with --profile 1, 2 or 3")
+    spare([model], [log])
     split = parse_split(split_mode, devices_weights)
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)

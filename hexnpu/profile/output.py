@@ -1,15 +1,30 @@
-"""Files written whole or not at all: to a temporary name beside the target, then renamed."""
+"""Files written whole or not at all, to a temporary name beside the target, then renamed; and never over the input."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from hexnpu.errors import HexnpuError
+from hexnpu.errors import HexnpuError, UsageError
+
+
+def spare(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
+    """UsageError where an output is an input, by whatever path: a file, an exported folder or one of its files."""
+    read = [part for source in inputs for part in (source, *Path(source).glob("*.parquet"))]
+    for output in outputs:
+        if output is not None and any(_same(part, output) for part in read):
+            raise UsageError(f"{output} is read: give another name to write to")
+
+
+def _same(source: str | Path, output: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(0) if source == "-" else Path(source).stat(), output.stat())
+    except OSError:  # one of them is not there
+        return False
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from hexnpu.errors import UsageError
 from hexnpu.profile import table
 from hexnpu.profile.columns import Log
 from hexnpu.profile.errors import LogError
-from hexnpu.profile.output import whole_file
+from hexnpu.profile.output import spare, whole_file
 from hexnpu.profile.parse.reader import read_log
 from hexnpu.profile.peaks import PEAKS, peak_of
 from hexnpu.profile.phases import PHASES, find_steps
@@ -113,6 +113,7 @@ def _arch_note(report: Report, arch: str) -> None:
 def profile(arguments: ProfileArguments) -> None:
     """`hexnpu profile`."""
     want, shape, widths = _check(arguments)
+    spare([arguments.log], [arguments.output, arguments.html, arguments.export])
     need_events = bool(arguments.timeline or arguments.html or arguments.export)
     head = arguments.head if not need_events and arguments.filter is None and arguments.device is None else None
     log = load(arguments.log, need_events, head)
@@ -208,12 +209,22 @@ def trace(arguments: TraceArguments) -> None:
     for note in notes(line):
         print(f"note: {note}", file=sys.stderr)
     devices = devices_of(log, want.device)
-    for group in [[device] for device in devices] if want.split else [devices]:
-        suffix = "." + re.sub(r"[^A-Za-z0-9_.-]", "-", log.devices[group[0]]) if want.split else ""
-        _write_trace(a, line, chosen, group, suffix)
+    parts = [(a, devices)]
+    if want.split:
+        parts = [(_of_device(a, log.devices[device]), [device]) for device in devices]
+    spare([a.log], [path for part, _ in parts for path in (part.output, part.chrome)])
+    for part, group in parts:
+        _write_trace(part, line, chosen, group)
 
 
-def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: list[int], suffix: str) -> None:
+def _of_device(a: TraceArguments, device: str) -> TraceArguments:
+    """The arguments with the device in the names of the files."""
+    suffix = "." + re.sub(r"[^A-Za-z0-9_.-]", "-", device)
+    output, chrome = (path and path.parent / f"{path.stem}{suffix}{path.suffix}" for path in (a.output, a.chrome))
+    return replace(a, output=output, chrome=chrome)
+
+
+def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: list[int]) -> None:
     mine = np.isin(line.batches.device, devices)
     part = replace(chosen, batches=chosen.batches & mine)
     from hexnpu.profile.tracks import build_model
@@ -230,15 +241,11 @@ def _write_trace(a: TraceArguments, line: Timeline, chosen: Chosen, devices: lis
                 "cut a range with --batches A:B, or use --device split",
                 file=sys.stderr,
             )
-        _write_model(model, _suffixed(a.output, suffix), lambda stream: perfetto.Writer(model, stream).write())
+        _write_model(model, a.output, lambda stream: perfetto.Writer(model, stream).write())
     if a.chrome is not None:
         from hexnpu.profile import chrome
 
-        _write_model(model, _suffixed(a.chrome, suffix), lambda stream: chrome.write(model, stream))
-
-
-def _suffixed(path: Path, suffix: str) -> Path:
-    return path.with_name(path.stem + suffix + path.suffix)
+        _write_model(model, a.chrome, lambda stream: chrome.write(model, stream))
 
 
 def _size(size: int) -> str:
@@ -304,6 +311,7 @@ def compare(arguments: CompareArguments) -> None:
     if a.a == "-" and a.b == "-":
         raise UsageError("only one of the two logs can come from stdin")
     fixed = table.parse_widths(list(a.width))
+    spare([a.a, a.b], [a.output])
     sides = []
     for source in (a.a, a.b):
         line = build(load(source, want_events=False))
@@ -342,6 +350,7 @@ def audit(arguments: AuditArguments) -> None:
             patterns.append(re.compile(text))
         except re.error as error:
             raise UsageError(f"--require {text!r} is not a regular expression: {error}") from None
+    spare([a.log], [a.output])
     found = work.audit(a.log)
     top = a.top if a.top is not None else 40 if a.format == "table" else 0
     _write(work.render(found, a.format, top, 0 if a.output else terminal_width()), a.output)

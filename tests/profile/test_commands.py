@@ -12,32 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hexnpu import cli
 from hexnpu.profile.parse.reader import read_log
 from tests.profile.dump import dump
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-class Result:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
-    """hexnpu with these arguments."""
-
-    def call(*arguments: object) -> Result:
-        code = 0
-        try:
-            cli.main([str(argument) for argument in arguments])
-        except SystemExit as stop:
-            code = stop.code or 0  # type: ignore[assignment]
-        shown = capsys.readouterr()
-        return Result(code, shown.out, shown.err)
-
-    return call
 
 
 def test_table_fits_the_terminal(run, sample_log: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
@@ -358,7 +336,7 @@ MISTAKES = [
     (["profile", "{log}", "--html", "{none}/x.html"], 1, "cannot be written"),
     (["profile", "{log}", "-o", "{tmp}"], 1, "is a directory: give a file name"),
     (["profile", "{log}", "--html", "{tmp}/x", "-o", "{tmp}/y"], 2, "leave out --output"),
-    (["profile", "{log}", "--export", "{log}"], 1, "cannot be made a folder"),
+    (["profile", "{log}", "--export", "{g1}"], 1, "cannot be made a folder"),
     (["profile", "{log}", "--head", "x"], 2, "Invalid value for"),
     (["profile"], 2, "Missing argument"),
     (["profile", "{g1}", "--phase", "decode"], 1, "is left to show; its batches are: prefill"),

@@ -1,0 +1,85 @@
+"""What is written and where: never over what is read, and whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+OVER_THE_INPUT = [
+    ("profile", "a.log", "-o", "a.log"),
+    ("profile", "a.log", "-o", "./sub/../a.log"),
+    ("profile", "a.log", "-o", "symlink"),
+    ("profile", "symlink", "-o", "a.log"),
+    ("profile", "a.log", "-o", "hardlink"),
+    ("profile", "a.log", "--html", "a.log"),
+    ("profile", "a.log", "--timeline", "summary", "-o", "a.log"),
+    ("profile", "a.log", "--export", "out", "-o", "a.log"),
+    ("profile", "exported", "--export", "exported"),
+    ("profile", "exported", "--export", "sub/../exported"),
+    ("profile", "exported", "-o", "exported/ops.parquet"),
+    ("trace", "a.log", "-o", "a.log"),
+    ("trace", "a.log", "--chrome", "a.log"),
+    ("trace", "a.log", "-o", "out", "--chrome", "a.log"),
+    ("trace", "t.HTP0-0.log", "-o", "t.log", "--device", "split"),
+    ("audit", "a.log", "-o", "a.log"),
+    ("compare", "run.log", "a.log", "-o", "a.log"),
+    ("compare", "run.log", "a.log", "-o", "run.log"),
+]
+
+
+@pytest.fixture
+def folder(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # type: ignore[no-untyped-def]
+    """The folder a user works in, with logs under several names and an exported one."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.log", "run.log", "t.HTP0-0.log"):
+        Path(name).write_bytes((GOLDEN / "g5.log").read_bytes())
+    Path("sub").mkdir()
+    Path("symlink").symlink_to("a.log")
+    os.link("a.log", "hardlink")
+    assert run("profile", "a.log", "--export", "exported").code == 0
+    return tmp_path
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("words", OVER_THE_INPUT, ids=" ".join)
+def test_an_output_is_never_what_is_read(run, folder: Path, words: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    before = _contents(folder)
+    result = run(*words)
+    assert result.code == 2 and not result.out
+    told = [line for line in result.err.splitlines() if not line.startswith("note:")]
+    assert len(told) == 1 and told[0].startswith("hexnpu: ") and "is read: give another name" in told[0]
+    assert _contents(folder) == before
+
+
+def test_an_output_is_never_the_file_that_stdin_comes_from(folder: Path) -> None:
+    before = _contents(folder)
+    with Path("a.log").open("rb") as log:
+        result = subprocess.run(
+            [sys.executable, "-m", "hexnpu", "profile", "-", "-o", "a.log"], stdin=log, capture_output=True, timeout=60
+        )
+    assert result.returncode == 2 and b"a.log is read" in result.stderr
+    assert _contents(folder) == before
+
+
+def test_a_log_of_generate_is_never_its_model(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    model = tmp_path / "m.gguf"
+    model.write_bytes(b"GGUF: read only after the flags")
+    (tmp_path / "link").symlink_to(model)
+    for log in (model, tmp_path / "link"):
+        result = run("generate", model, "-p", "Hi", "--profile", 1, "--log", log)
+        assert result.code == 2 and result.err == f"hexnpu: {log} is read: give another name to write to\n"
+    assert model.read_bytes() == b"GGUF: read only after the flags"
+
+
+def test_a_folder_named_by_a_dot_is_one_line(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    result = run("trace", "a.log", "-o", ".")
+    assert result.code == 1 and result.err.endswith("hexnpu: . is a directory: give a file name to write to\n")
