@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hexnpu.emulator_build import emulator_folder
 from hexnpu.errors import UsageError
+from hexnpu.native import DEFAULT_ARCH
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes as a shell has them
 _COUNTERS = struct.Struct("<5Q")  # struct fr_counters of platform/fastrpc/shared.h
@@ -25,22 +26,23 @@ _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, sig
 
 @dataclass(frozen=True)
 class Machine:
-    """What the emulated device has."""
+    """What the emulated device has; None: what the caller's environment says, else the stand-in's default."""
 
-    arch: int = 79
-    hvx: int = 4
-    hmx: int = 1
-    vtcm_mib: int = 8
-    npus: int = 1
+    arch: int | None = None
+    hvx: int | None = None
+    hmx: int | None = None
+    vtcm_mib: int | None = None
+    npus: int | None = None
 
     def environment(self) -> dict[str, str]:
-        return {
-            "HEXNPU_EMU_ARCH": str(self.arch),
-            "HEXNPU_EMU_HVX": str(self.hvx),
-            "HEXNPU_EMU_HMX": str(self.hmx),
-            "HEXNPU_EMU_VTCM": str(self.vtcm_mib),
-            "HEXNPU_EMU_NPUS": str(self.npus),
+        values = {
+            "HEXNPU_EMU_ARCH": self.arch,
+            "HEXNPU_EMU_HVX": self.hvx,
+            "HEXNPU_EMU_HMX": self.hmx,
+            "HEXNPU_EMU_VTCM": self.vtcm_mib,
+            "HEXNPU_EMU_NPUS": self.npus,
         }
+        return {name: str(value) for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ def loader_environment(machine: Machine, inherited: Mapping[str, str]) -> dict[s
     """The variables that make a program meet the stand-in. Builds it where it has to be: raises BuildError."""
     rest = inherited.get("LD_LIBRARY_PATH")
     path = str(emulator_folder())
-    return machine.environment() | {"LD_LIBRARY_PATH": f"{path}:{rest}" if rest else path}
+    # Always set: it tells a hexnpu that runs as the program that its NPU is this one.
+    arch = inherited.get("HEXNPU_EMU_ARCH") or str(DEFAULT_ARCH)
+    paths = {"LD_LIBRARY_PATH": f"{path}:{rest}" if rest else path}
+    return {"HEXNPU_EMU_ARCH": arch} | machine.environment() | paths
 
 
 def run_emulated(command: Sequence[str], machine: Machine) -> tuple[int, Counters]:

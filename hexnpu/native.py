@@ -27,7 +27,7 @@ from pathlib import Path
 
 from hexnpu.cache import cache_dir, cache_error
 from hexnpu.cache import cpu_features as _cpu_features
-from hexnpu.errors import BuildError
+from hexnpu.errors import BuildError, UsageError
 
 ARCHS = (73, 75, 79, 81)
 DEFAULT_ARCH = 79
@@ -101,6 +101,14 @@ class Target:
         if not self.plain:
             return HOST_FLAGS
         return ("-mcpu=baseline",) if self.compiler() == _zig() else ()  # zig's default is this very processor
+
+
+def parse_arch(text: str | int, name: str = "--arch") -> int:
+    """An arch as people write it, 79 or v79; `name` is what the error calls it. Raises UsageError."""
+    number = str(text).removeprefix("v")
+    if number not in map(str, ARCHS):
+        raise UsageError(f"{name} is {text}; it must be one of {', '.join(f'v{arch}' for arch in ARCHS)}")
+    return int(number)
 
 
 def kernels_dir() -> Path:

@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
 
     n_threads: int | None
     vtcm_mib: int | None
-    arch: int | None
+    arch: int | str | None
     flavour: str | None
     strict: bool
     fusion: int
@@ -64,7 +64,7 @@ def open(
     *,
     n_threads: int | None = None,
     vtcm_mib: int | None = None,
-    arch: int | None = None,
+    arch: int | str | None = None,
     flavour: str | None = None,
     strict: bool = False,
     fusion: int = Fusion.ALL,

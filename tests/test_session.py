@@ -170,7 +170,7 @@ OPENS: list[tuple[dict[str, Any], str]] = [
     ({"vtcm_mib": 3}, "vtcm_mib is 3"),
     ({"max_map_bytes": -5}, "bytes, not -5"),
     ({"max_map_bytes": 1 << 40}, "bytes, not 1099511627776"),
-    ({"arch": 68}, "no arch v68"),
+    ({"arch": 68}, "arch is 68; it must be one of v73, v75, v79, v81"),
     ({"flavour": "debug"}, "no flavour 'debug'"),
     ({"target": "unix:/x", "arch": 75}, "arch and flavour are the emulator's"),
 ]
@@ -180,6 +180,12 @@ OPENS: list[tuple[dict[str, Any], str]] = [
 def test_bad_options(options: dict[str, Any], text: str) -> None:
     with pytest.raises(HexnpuError, match=text):
         hexnpu.open(**options)
+
+
+@pytest.mark.parametrize("arch", [75, "75", "v75"])
+def test_an_arch_as_people_write_it(arch: int | str) -> None:
+    with hexnpu.open(arch=arch) as session:
+        assert session.device.arch == 75
 
 
 def test_a_weight_with_nan_is_refused_by_name(session: Session) -> None:

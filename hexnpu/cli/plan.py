@@ -29,7 +29,7 @@ def plan(
     kv_type: Annotated[str, typer.Option("--kv-type", help="Type of the KV cache: f16 or q8_0.")] = "f16",
     threads: Annotated[int, typer.Option("-t", "--threads", min=1, max=10, help="HVX threads.")] = 4,
     vtcm_mib: Annotated[int, typer.Option("--vtcm", help="VTCM in MiB: 2, 4 or 8.")] = 8,
-    arch: Annotated[int, typer.Option("--arch", help="73, 75, 79 or 81.")] = 79,
+    arch: Annotated[str, typer.Option(metavar="v73|v75|v79|v81", help="The NPU's architecture.")] = "v79",
     devices: Annotated[str, typer.Option("-d", "--devices", help="The NPU, or several: HTP0:0,HTP1:0.")] = "HTP0:0",
     split_mode: Annotated[str, typer.Option("--split-mode", help="Over several NPUs: layer or tensor.")] = "layer",
     devices_weights: Annotated[
@@ -45,20 +45,18 @@ def plan(
     from hexnpu.models.gguf_file import read_gguf
     from hexnpu.models.llama import KV_TYPES, Llama
     from hexnpu.models.split import SplitLlama, parse_split
-    from hexnpu.native import ARCHS
+    from hexnpu.native import parse_arch
     from hexnpu.plan.base import Device
 
     if kv_type not in KV_TYPES:
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
     if vtcm_mib not in (2, 4, 8):
         raise UsageError(f"--vtcm is {vtcm_mib}; parts have 2, 4 or 8 MiB")
-    if arch not in ARCHS:
-        raise UsageError(f"--arch is {arch}; it must be one of {', '.join(map(str, ARCHS))}")
     n_kv = max(n_kv, n_tokens)
     names = devices.split(",")
     split = parse_split(split_mode, devices_weights)
     model = Llama(read_gguf(model_path), n_kv, "q8_0" if kv_type == "q8_0" else "f16")
-    device = Device(arch, threads, vtcm_mib << 20)
+    device = Device(parse_arch(arch), threads, vtcm_mib << 20)
     # In a file or a pipe every op is one line, however long.
     console = Console(width=None if sys.stdout.isatty() else 200)
     if len(names) == 1:

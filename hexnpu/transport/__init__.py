@@ -26,7 +26,11 @@ MAX_THREADS = 10  # HTP_MAX_THREADS: how many of them a session gets is for it t
 
 
 def connect(
-    target: str | None, *, arch: int | None = None, flavour: str | None = None, env: Mapping[str, str] | None = None
+    target: str | None,
+    *,
+    arch: int | str | None = None,
+    flavour: str | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Connection:
     """Connects to the device server of `target`; see ACCEPTED. `arch`, `flavour` and `env` are for the emulator, which
     is built first where it has to be."""
@@ -51,16 +55,14 @@ def connect(
     raise UsageError(f"unknown target {target!r}; use {ACCEPTED}")
 
 
-def _emulator(arch: int | None, flavour: str | None, env: Mapping[str, str] | None) -> Connection:
-    arch, flavour = arch or DEFAULT_ARCH, flavour or "release"
-    if arch not in native.ARCHS:
-        raise UsageError(f"no arch v{arch}; the emulator knows {', '.join(f'v{a}' for a in native.ARCHS)}")
+def _emulator(arch: int | str | None, flavour: str | None, env: Mapping[str, str] | None) -> Connection:
+    number, flavour = native.parse_arch(arch or DEFAULT_ARCH, "arch"), flavour or "release"
     if flavour not in native.FLAVOURS:
         raise UsageError(f"no flavour {flavour!r}; there are {', '.join(native.FLAVOURS)}")
     from hexnpu.server_build import server_program
 
-    program = server_program(Target(flavour, arch))
-    return child.start([str(program), "--stdio", "--threads", str(MAX_THREADS)], f"emulator v{arch}", env)
+    program = server_program(Target(flavour, number))
+    return child.start([str(program), "--stdio", "--threads", str(MAX_THREADS)], f"emulator v{number}", env)
 
 
 def _npu(flavour: str | None, env: Mapping[str, str] | None) -> Connection:

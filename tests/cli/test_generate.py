@@ -155,6 +155,13 @@ def test_plan_for_a_small_vtcm_says_what_it_takes(demo_gguf: Path) -> None:
     assert int(re.search(r"most VTCM of an op (\d+) KiB", result.stdout)[1]) <= 2048  # type: ignore[index]
 
 
+def test_plan_takes_an_arch_as_people_write_it(tiny: Path) -> None:
+    for arch in ("75", "v75"):
+        assert "27 ops, 27 on the NPU" in hexnpu("plan", tiny, "--arch", arch).stdout
+    wrong = hexnpu("plan", tiny, "--arch", "68")
+    assert (wrong.returncode, wrong.stderr) == (2, "hexnpu: --arch is 68; it must be one of v73, v75, v79, v81\n")
+
+
 def test_ops_lists_what_the_issue_of_the_first_version_asked_for() -> None:
     lines = {line.split()[1]: line for line in hexnpu("ops").stdout.splitlines() if line[:1].isdigit()}
     for op in ("MUL_MAT", "MUL_MAT_NX", "MUL_MAT_ADD"):

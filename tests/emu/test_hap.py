@@ -65,6 +65,10 @@ def test_v73_has_no_requests_of_later_parts() -> None:
     passes("hap_rules", "power_v73", "release", HEXNPU_EMU_ARCH="73")
 
 
+def test_an_arch_that_nobody_has_counts_as_the_built_one() -> None:
+    passes("hap_rules", "power", "release", HEXNPU_EMU_ARCH="10")
+
+
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("case", CRM_CASES)
 def test_compute_resources(case: str, flavour: str) -> None:

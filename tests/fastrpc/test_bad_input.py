@@ -134,6 +134,15 @@ def test_a_number_that_is_none(variable: str) -> None:
     assert f"{variable} is no number from" in line
 
 
+@pytest.mark.parametrize("arch", ("68", "74", "99", "v79"))
+def test_an_arch_that_nobody_has(arch: str) -> None:
+    libraries = [dsp_library("calc_skel")]
+    result = run_host("calc_cases", "sum", libraries=libraries, environment={"HEXNPU_EMU_ARCH": arch})
+    assert result.returncode == 0, result.stderr
+    (line,) = lines_of(result.stderr)
+    assert f"HEXNPU_EMU_ARCH={arch} is none of 73, 75, 79 and 81: it counts as 79" in line
+
+
 def test_a_stand_in_without_its_program(tmp_path: Path) -> None:
     missing = tmp_path / "htp-pd"
     result = run_host("bad_cases", "no_program", environment={"HEXNPU_EMU_PD": str(missing)})

@@ -22,7 +22,7 @@ def variables() -> dict[str, str]:
     return os.environ | {"ADSP_LIBRARY_PATH": str(dsp_library("calc_skel").parent)}
 
 
-def emulate(*arguments: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
+def emulate(*arguments: str | Path, text: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*EMULATE, *arguments],
         input=text,
@@ -30,7 +30,7 @@ def emulate(*arguments: str | Path, text: str = "") -> subprocess.CompletedProce
         text=True,
         check=False,
         timeout=HANG_S,
-        env=variables(),
+        env=variables() | environment,
     )
 
 
@@ -51,6 +51,28 @@ def test_the_machine_is_as_asked() -> None:
     flags = ["--arch", "v75", "--hvx", "2", "--hmx", "0", "--vtcm", "4", "--npus", "2"]
     result = emulate(*flags, "--", host_program("session_cases"), "attributes")
     assert result.stdout == "1 1 0 2 400000 1 75 0 0 cdsp=3/0/1 cdsp1=4/1/1 \n"
+
+
+def test_the_environment_says_what_no_flag_does() -> None:
+    asked = {"ARCH": "75", "HVX": "2", "HMX": "0", "VTCM": "4", "NPUS": "2"}
+    environment = {f"HEXNPU_EMU_{name}": value for name, value in asked.items()}
+    program = ("--", host_program("session_cases"), "attributes")
+    result = emulate(*program, **environment)
+    assert result.stdout == "1 1 0 2 400000 1 75 0 0 cdsp=3/0/1 cdsp1=4/1/1 \n"
+    result = emulate("--arch", "81", "--npus", "1", *program, **environment)
+    assert result.stdout == "1 1 0 2 400000 1 81 0 0 cdsp=3/0/1 \n"
+
+
+def test_an_environment_that_is_wrong_is_said() -> None:
+    result = emulate("--", host_program("calc_cases"), "sum", HEXNPU_EMU_VTCM="abc", HEXNPU_EMU_NPUS="99")
+    assert result.returncode == 0
+    assert "HEXNPU_EMU_VTCM=abc is no number from 0 to 64" in result.stderr
+    assert "HEXNPU_EMU_NPUS=99 is no number from 1 to 4" in result.stderr
+
+
+def test_a_program_of_ours_knows_that_the_npu_is_emulated() -> None:
+    script = ("--", "sh", "-c", "echo $HEXNPU_EMU_ARCH")
+    assert emulate(*script, HEXNPU_EMU_ARCH="").stdout == "79\n"
 
 
 def test_streams_and_exit_code() -> None:
@@ -88,7 +110,7 @@ def test_a_signal_before_the_program_is_known_waits_for_it(monkeypatch: pytest.M
     [
         (["--", "no-such-program"], 127, "there is no program no-such-program"),
         (["--", str(Path(__file__))], 126, "is not executable"),
-        (["--arch", "v68", "--", "true"], 2, "--arch v68: there are v73, v75, v79, v81"),
+        (["--arch", "v68", "--", "true"], 2, "--arch is v68; it must be one of v73, v75, v79, v81"),
         (["--npus", "9", "--", "true"], 2, "--npus"),
         ([], 2, ""),
     ],

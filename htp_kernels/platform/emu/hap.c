@@ -34,7 +34,8 @@ uint32_t emu_setting(const char *name, uint32_t most, uint32_t otherwise) {
 }
 
 uint32_t emu_arch(void) {
-    return emu_setting("HEXNPU_EMU_ARCH", 99, __HVX_ARCH__);
+    uint32_t arch = emu_setting("HEXNPU_EMU_ARCH", 99, __HVX_ARCH__);
+    return arch == 73 || arch == 75 || arch == 79 || arch == 81 ? arch : __HVX_ARCH__;
 }
 
 uint64_t emu_nanoseconds(void) {

@@ -29,15 +29,19 @@ static const struct {
     const char *name;
     int low, high, otherwise;
 } settings[N_SETTINGS] = {
-    [ARCH] = {"HEXNPU_EMU_ARCH", 10, 99, 79},        [HVX] = {"HEXNPU_EMU_HVX", 0, 32, 4},
+    [ARCH] = {"HEXNPU_EMU_ARCH", 73, 81, 79},        [HVX] = {"HEXNPU_EMU_HVX", 0, 32, 4},
     [HMX] = {"HEXNPU_EMU_HMX", 0, 16, 1},            [VTCM] = {"HEXNPU_EMU_VTCM", 0, 64, 8},
     [NPUS] = {"HEXNPU_EMU_NPUS", 1, MAX_NPUS, 1},
 };
 
+static bool is_arch(long n) {
+    return n == 73 || n == 75 || n == 79 || n == 81;
+}
+
 static bool read_number(enum setting s, const char *text, int *value) {
     char *end;
     long n = strtol(text, &end, 10);
-    bool good = !*end && n >= settings[s].low && n <= settings[s].high;
+    bool good = !*end && n >= settings[s].low && n <= settings[s].high && (s != ARCH || is_arch(n));
     *value = good ? (int) n : settings[s].otherwise;
     return good;
 }
@@ -55,7 +59,12 @@ void settings_check(void) {
     for (enum setting s = 0; s < N_SETTINGS; s++) {
         const char *text = getenv(settings[s].name);
         int value;
-        if (text && *text && !read_number(s, text, &value)) {
+        if (!text || !*text || read_number(s, text, &value)) {
+            continue;
+        }
+        if (s == ARCH) {
+            fr_farf(FR_ERROR, "%s=%s is none of 73, 75, 79 and 81: it counts as %d", settings[s].name, text, value);
+        } else {
             fr_farf(FR_ERROR, "%s=%s is no number from %d to %d: it counts as %d", settings[s].name, text,
                     settings[s].low, settings[s].high, value);
         }
