@@ -6,6 +6,7 @@ dims are ggml's `ne0:ne1:ne2:ne3`, fastest first; a type's row size is ggml's bl
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,13 +42,16 @@ class Tensor:
     def elements(self) -> int:
         return self.ne[0] * self.ne[1] * self.ne[2] * self.ne[3]
 
+    @property
+    def rows(self) -> int:
+        return self.ne[1] * self.ne[2] * self.ne[3]
+
     def bytes(self, rows: int | None = None) -> int | None:
         """Size in bytes (of `rows` rows), None for a type of unknown layout."""
         block = BLOCKS.get(self.type.lower())
         if block is None:
             return None
-        count = self.ne[1] * self.ne[2] * self.ne[3] if rows is None else rows
-        return -(-self.ne[0] // block[0]) * block[1] * count
+        return -(-self.ne[0] // block[0]) * block[1] * (self.rows if rows is None else rows)
 
 
 @dataclass(frozen=True)
@@ -126,18 +130,22 @@ def _products(op: str) -> int:
     return sum(part.startswith("MUL_MAT") for part in op.split("+"))
 
 
-def _operands(op: str, inputs: list[Tensor | None]) -> tuple[list[Tensor], Tensor | None]:
-    """(weights, activation) of an op's matrix products. A fused one lists weight, activation, weight, weight, or the
-    activation first; the weights have one type, another than the activation's if they are quantized."""
-    known = [tensor for tensor in inputs if tensor is not None]
-    if len(known) < 2:
-        return [], None
-    count = len(known) if "_NX" in op else _products(op)
-    first, second = known[:2]
-    if count > 1 and len(known) > 2 and first.type != second.type == known[2].type:
-        first, second = second, first
-    more = [tensor for tensor in known[2:] if tensor.ne[0] == first.ne[0] and tensor.type == first.type]
-    return [first, *more[: count - 1]], second
+def _weights(op: str, inputs: list[Tensor | None], output: Tensor) -> list[Tensor]:
+    """The weights of an op's matrix products; none where the line does not tell them from the activation.
+
+    A fused op has its activation before its weights (hexnpu), after the first (`A+B`) or after all of them (`_NX`):
+    it is the one of another type, or, where all are of one, the one with the output's rows.
+    """
+    operands = [tensor for tensor in inputs if tensor is not None and tensor.type != "i32"]  # without expert numbers
+    count = len(operands) - 1 if "_NX" in op else _products(op)
+    if count < 2:
+        return operands[:1]
+    operands = operands[: count + 1]
+    types = Counter(tensor.type for tensor in operands)
+    odd = [i for i, tensor in enumerate(operands) if types[tensor.type] == 1]
+    if len(odd) != 1:
+        odd = [i for i, tensor in enumerate(operands) if tensor.ne[1:] == output.ne[1:]]
+    return [tensor for i, tensor in enumerate(operands) if i != odd[0]] if len(odd) == 1 else []
 
 
 def _flops(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int | None:
@@ -151,34 +159,37 @@ def _flops(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int |
         return 2 * q.ne[1] * q.ne[2] * q.ne[3] * k.ne[1] * (q.ne[0] + v.ne[0])
     if not _products(op):
         return None
-    weights, activation = _operands(op, inputs)
-    if len(weights) > 1 and activation is not None:
-        return sum(2 * weight.ne[1] * activation.elements for weight in weights)
-    return 2 * inputs[0].ne[0] * output.elements
+    weights = _weights(op, inputs, output)
+    if len(weights) == 1:
+        return 2 * weights[0].ne[0] * output.elements
+    return sum(2 * weight.ne[0] * weight.ne[1] * output.rows for weight in weights) or None
 
 
 def _bytes(op: str, inputs: list[Tensor | None], output: Tensor | None) -> int | None:
     """What one run must move at least: each input and output once; only the rows that a gather or scatter touches."""
     if output is None:
         return None
+    weights = _weights(op, inputs, output) if _products(op) else []
+    experts = next((tensor.elements for tensor in inputs if tensor is not None and tensor.type == "i32"), 0)
     sizes: list[int | None] = []
     for index, tensor in enumerate(inputs):
         if tensor is None:
             continue
         rows = None
         if op == "GET_ROWS" and index == 0:
-            rows = output.ne[1] * output.ne[2] * output.ne[3]
-        elif op.startswith("MUL_MAT_ID") and index == 0 and len(inputs) > 2 and inputs[2] is not None:
-            rows = tensor.ne[1] * min(tensor.ne[2], inputs[2].elements)
+            rows = output.rows
+        elif op.startswith("MUL_MAT_ID") and tensor in weights and experts:
+            rows = tensor.ne[1] * min(tensor.ne[2], experts)
         sizes.append(tensor.bytes(rows))
     source = inputs[0] if inputs else None
     if op == "SET_ROWS" and source is not None:
-        sizes.append(output.bytes(source.ne[1] * source.ne[2] * source.ne[3]))
+        sizes.append(output.bytes(source.rows))
     else:
         sizes.append(output.bytes())
-    weights, _ = _operands(op, inputs)
-    for weight in weights[:-1] if len(weights) > 1 else []:  # a fused product prints only its last output
-        sizes.append(4 * weight.ne[1] * output.ne[1] * output.ne[2] * output.ne[3])
+    if _products(op) and not weights:
+        return None
+    for weight in weights[:-1]:  # a fused product prints only its last output
+        sizes.append(4 * weight.ne[1] * output.rows)
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 

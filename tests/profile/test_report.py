@@ -83,6 +83,18 @@ def test_figures_of_a_group(sample: Sample) -> None:
     assert row.gflops == pytest.approx(len(usec) * 2 * 576 * 576 / seconds / 1e9)
 
 
+def test_rates_of_a_fused_product_with_its_activation_last() -> None:
+    """At 1000 MHz 250 us for Q, K and V (960 rows of 576 weights, 360 bytes each) and 268 us for gate and up (3072)."""
+    line = build(read_log(str(GOLDEN / "mul-mat-nx.log")))
+    report = make_report(line, find_steps(line), Selection(), Shape(peak=peak_of("v79")))
+    gate_up, qkv = (row for section in report.sections for row in section.rows if row.kind == "op")
+    assert qkv.gflops == pytest.approx(2 * 576 * 960 / 250e3)  # 4.4
+    assert qkv.gbs == pytest.approx((960 * 360 + 576 * 4 + 960 * 4) / 250e3)
+    assert gate_up.gflops == pytest.approx(2 * 576 * 3072 / 268e3)  # 13.2
+    assert gate_up.gbs == pytest.approx((3072 * 360 + 576 * 4 + 3072 * 4) / 268e3)
+    assert qkv.compute_fraction == pytest.approx(2 * 576 * 960 / 250e3 / 16384.0)
+
+
 def test_phases_are_kept_apart() -> None:
     line = build(read_log(str(GOLDEN / "tokens.log")))
     report = make_report(line, find_steps(line), Selection(), Shape())
@@ -185,6 +197,16 @@ def test_layer_and_role(names: str, layer: int, role: str) -> None:
          2 * 64 * (32 + 16 + 16) * 4, 64 * (32 + 16 + 16) * 2 + 64 * 4 * 4 + (32 + 16 + 16) * 4 * 4),
         ("MUL_MAT+MUL_MAT", "64:4 x 64:32 x 64:16 -> 16:4", "f32 x q8_0 x q8_0 -> f32",
          2 * 64 * (32 + 16) * 4, (32 + 16) * 68 + 64 * 4 * 4 + (32 + 16) * 4 * 4),  # the activation first
+        ("MUL_MAT_NX", "64:32 x 64:16 x 64:4 -> 16:4", "q8_0 x q8_0 x f32 -> f32",
+         2 * 64 * (32 + 16) * 4, (32 + 16) * 68 + 64 * 4 * 4 + (32 + 16) * 4 * 4),  # the activation last
+        ("MUL_MAT_NX", "64:32 x 64:16 x 64:4 -> 16:4", "f32 x f32 x f32 -> f32",
+         2 * 64 * (32 + 16) * 4, (32 + 16 + 4) * 256 + (32 + 16) * 4 * 4),  # of the weights' type: it has the rows
+        ("MUL_MAT+MUL_MAT", "64:4 x 64:4 x 64:4 -> 4:4", "f32 x f32 x f32 -> f32", None, None),  # any may be it
+        # experts: 2 of 8 for each of 3 tokens, their numbers last
+        ("MUL_MAT_ID", "64:32:8 x 64:1:3 x 2:3 -> 32:2:3", "f16 x f32 x i32 -> f32",
+         2 * 64 * 32 * 6, 32 * 6 * 128 + 3 * 256 + 24 + 32 * 6 * 4),
+        ("MUL_MAT_ID_NX", "64:32:8 x 64:16:8 x 64:1:3 x 2:3 -> 16:2:3", "q8_0 x q8_0 x f32 x i32 -> f32",
+         2 * 64 * (32 + 16) * 6, (32 + 16) * 6 * 68 + 3 * 256 + 24 + (32 + 16) * 6 * 4),
         ("GET_ROWS", "64:1000 x 2 -> 64:2", "f16 x i32 -> f32", None, 2 * 128 + 8 + 512),
         ("SET_ROWS", "64:2 x 2 -> 64:1000", "f32 x i64 -> f16", None, 512 + 16 + 2 * 128),
         ("FLASH_ATTN_EXT", "64:3:9 x 64:256:3 x 64:256:3 x 256:3 -> 64:9:3", "f32 x f16 x f16 x f16 -> f32",
