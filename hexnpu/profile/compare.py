@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -142,7 +142,7 @@ def _pair(phase: int, key: Key, a: F64 | None, b: F64 | None, total_b: float) ->
 
 
 def compare(a: Side, b: Side, by: str) -> Comparison:
-    """Regressions first, by what they cost in B; then what is new, the same, faster, gone."""
+    """Regressions first, by what they cost in B; then what is new, the same, faster, gone; whatever their phase."""
     groups_a, totals_a = _groups(a, by)
     groups_b, totals_b = _groups(b, by)
     pairs = [
@@ -150,7 +150,7 @@ def compare(a: Side, b: Side, by: str) -> Comparison:
         for phase, key in {**groups_a, **groups_b}
     ]
     rank = {"slower": 0, "new": 1, "same": 2, "faster": 3, "gone": 4}
-    pairs.sort(key=lambda pair: (PHASES.index(pair.phase), rank[pair.verdict], -pair.impact))
+    pairs.sort(key=lambda pair: (rank[pair.verdict], -pair.impact, PHASES.index(pair.phase)))
     totals = [
         PhaseTotal(
             PHASES[phase],
@@ -164,21 +164,23 @@ def compare(a: Side, b: Side, by: str) -> Comparison:
     return Comparison(a.line.log.source, b.line.log.source, KEYS[by][0], pairs, totals)
 
 
-def check_limit(found: Comparison, percent: float) -> None:
-    """Raises HexnpuError (exit 1) when a group that counts is slower by more than `percent` and by more than noise."""
+def over_limit(found: Comparison, percent: float) -> list[Pair]:
+    """The groups that count and are slower by more than `percent` and by more than noise, the worst first."""
     over = [
         pair
         for pair in found.pairs
-        if pair.verdict == "slower"
-        and _slower_by(pair) > percent + _ROUNDING
-        and pair.share_b >= _LEAST_SHARE
+        if pair.verdict == "slower" and _slower_by(pair) > percent + _ROUNDING and pair.share_b >= _LEAST_SHARE
     ]
-    if over:
-        worst = max(over, key=_slower_by)
-        raise HexnpuError(
-            f"{len(over)} group{'s are' if len(over) > 1 else ' is'} slower by more than {percent:g} %, the worst by "
-            f"{_slower_by(worst):.1f} %: {worst.phase} {' '.join(worst.key)}"
-        )
+    return sorted(over, key=_slower_by, reverse=True)
+
+
+def fail(over: list[Pair], percent: float) -> NoReturn:
+    """Raises HexnpuError (exit 1)."""
+    worst = over[0]
+    raise HexnpuError(
+        f"{len(over)} group{'s are' if len(over) > 1 else ' is'} slower by more than {percent:g} %, the worst by "
+        f"{_slower_by(worst):.1f} %: {worst.phase} {' '.join(worst.key)}"
+    )
 
 
 def _slower_by(pair: Pair) -> float:

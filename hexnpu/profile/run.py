@@ -320,11 +320,13 @@ def compare(arguments: CompareArguments) -> None:
     found = work.compare(sides[0], sides[1], a.by)
     if not found.pairs:
         raise LogError(f"nothing of {a.a} and {a.b} is left to compare: widen --filter or --phase")
+    over = [] if limit is None else work.over_limit(found, limit)
+    found.pairs = list(dict.fromkeys(over + found.pairs))  # what fails comes first: it is seen, however few are
     top = a.top if a.top is not None else 40 if a.format == "table" else 0
     _write(work.render(found, a.format, top, 0 if a.output else terminal_width(), fixed), a.output)
-    if limit is not None:
+    if over and limit is not None:
         sys.stdout.flush()
-        work.check_limit(found, limit)
+        work.fail(over, limit)
 
 
 @dataclass

@@ -109,9 +109,8 @@ def test_compare_finds_what_became_slower(run, sample_log: Path, tmp_path: Path)
     assert found.code == 1
     assert "2 groups are slower by more than 5 %" in found.err and "ROPE" in found.err
     pairs = json.loads(found.out)["pairs"]
-    assert [(pair["phase"], pair["key"]["op"]) for pair in pairs if pair["verdict"] == "slower"] == [
-        ("prefill", "ROPE"), ("decode", "ROPE"),
-    ]  # fmt: skip
+    assert {(pair["phase"], pair["key"]["op"]) for pair in pairs[:2]} == {("prefill", "ROPE"), ("decode", "ROPE")}
+    assert [pair["verdict"] for pair in pairs].count("slower") == 2
     decode = next(pair for pair in pairs if pair["phase"] == "decode" and pair["verdict"] == "slower")
     assert decode["ratio"] == pytest.approx(2.0) and 0 < decode["noise"] < 0.3
     assert run("compare", sample_log, slower, "--fail-above", "150").code == 0
@@ -200,6 +199,39 @@ def _three(path: Path, usec: int, extra: str = "") -> Path:
 def test_fail_above_is_exact(run, tmp_path: Path, a: int, b: int, limit: str, code: int) -> None:  # type: ignore[no-untyped-def]
     found = run("compare", _three(tmp_path / "a", a), _three(tmp_path / "b", b), "--fail-above", limit)
     assert found.code == code, found.err
+
+
+def _steps_log(path: Path, prefill_usec: int, decode_usec: int) -> Path:
+    """A prefill and three decode steps of ADD and four more ops, of which only those of the prefill differ in size."""
+    line = (
+        "ggml-hex: profile-op {op}|blk.0.w.weight x a -> b|8:8 x 8:{n} -> 8:{n}|f32 x f32 -> f32|----|hvx|"
+        "usec {usec} cycles {usec}000 start {start} mhz 1000.0\n"
+    )
+    ops = ["MUL_MAT", "ADD", "SUB", "DIV", "MUL"]
+    steps = [(64, prefill_usec), *[(1, decode_usec)] * 3]
+    path.write_text("".join(
+        line.format(op=op, n=n, usec=usec if op != "MUL" else 100, start=10**8 * step + 10**7 * i)
+        for step, (n, usec) in enumerate(steps) for i, op in enumerate(ops)
+    ))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("limit", ["5%", "50%"])
+def test_the_worst_regression_is_the_first_of_a_cut_table(run, tmp_path: Path, limit: str) -> None:  # type: ignore[no-untyped-def]
+    """The prefill's ops are slower by a little and cost most; the decode steps' by more than any limit."""
+    a, b = _steps_log(tmp_path / "a", 10_000, 20), _steps_log(tmp_path / "b", 11_000, 40)
+    found = run("compare", a, b, "-n", 4, "--fail-above", limit)
+    assert found.code == 1
+    worst = re.search(r"the worst by 100.0 %: decode (\w+)", found.err)
+    assert worst, found.err
+    rows = found.out.split("─\n", 1)[1].splitlines()
+    assert rows[0].split()[:2] == ["decode", worst[1]] and len(rows) == 5
+
+
+def test_regressions_come_before_all_else_whatever_their_phase(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    a, b = _steps_log(tmp_path / "a", 10_000, 20), _steps_log(tmp_path / "b", 9_000, 40)
+    pairs = json.loads(run("compare", a, b, "-n", 4, "--format", "json").out)["pairs"]
+    assert [(pair["phase"], pair["verdict"]) for pair in pairs] == [("decode", "slower")] * 4
 
 
 def test_compare_filter_may_fit_one_log_only(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
