@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import threading
 
@@ -32,6 +33,11 @@ PIECE_BYTES = 256 << 10
 # How much of the server's stderr is kept for an error.
 TAIL_BYTES = 16 << 10
 END_TIMEOUT_S = 2.0
+# Of exit codes after which another push of the same package does not help.
+REMEDIES = {
+    126: "its presets are for arm64; without --target the emulator of this machine computes",
+    128 + signal.SIGILL: "its processor lacks instructions that the server is built for (docs/deploy.md)",
+}
 
 
 def connect(target: str) -> Connection:
@@ -45,9 +51,10 @@ def connect(target: str) -> Connection:
     except SessionLost as lost:
         if server.obituary() not in str(lost):  # it ran, and something else is wrong
             raise
+        push = f"push it (hexnpu build --target {target} --push), or name its folder by HEXNPU_TARGET_DIR"
         raise HexnpuError(
             f"{device.name}: the server {SERVER} did not start: {server.obituary()}{_because(server)}; "
-            f"push it (hexnpu build --target {target} --push), or name its folder by HEXNPU_TARGET_DIR"
+            + REMEDIES.get(server.code or 0, push)
         ) from lost
     except BaseException:
         ours.close()
@@ -80,6 +87,7 @@ class PushedServer:
         self._theirs = theirs
         self._tail = b""
         self._how = ""
+        self.code: int | None = None  # at its end, as a shell would say it
         self._gone = threading.Event()
         start_thread(self._carry_up)
         start_thread(self._carry_down)
@@ -100,9 +108,11 @@ class PushedServer:
                     self._theirs.sendall(data)
                 elif stream == STDERR:
                     self._tail = (self._tail + data)[-TAIL_BYTES:]
-            self._how = _how(self._process.exit_code())
+            self.code = self._process.exit_code()
+            self._how = _how(self.code)
         except (DeployError, OSError) as error:
             self._how = str(error)
+            self.code = getattr(error, "exit_code", None)
         self._gone.set()
         with contextlib.suppress(OSError):
             self._theirs.shutdown(socket.SHUT_RDWR)

@@ -28,6 +28,7 @@ PANELS = {
     "Profile": ("profile", "compare", "audit", "trace"),
     "Emulate the SDK": ("emulate", "emu-cc", "idl"),
 }
+RUNNERS = ("run", "emulate")
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 
 
@@ -76,7 +77,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(build_app(command)(args=arguments or ["--help"], prog_name="hexnpu", standalone_mode=False))
     except CommandLineError as error:
         usage = f"hexnpu {command} --help" if command else "hexnpu --help"
-        print(f"hexnpu: {error.format_message()} (see: {usage})", file=sys.stderr)
+        # `hexnpu run ls -la`: the flag may be the program's.
+        behind = "; what is for the program goes behind --" if command in RUNNERS and "--" not in arguments else ""
+        print(f"hexnpu: {error.format_message()} (see: {usage}{behind})", file=sys.stderr)
         sys.exit(2)
     except HexnpuError as error:
         text = str(error) if isinstance(error, BuildError) else one_line(str(error))

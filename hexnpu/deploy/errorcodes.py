@@ -30,7 +30,7 @@ _TABLE = """
 0x00A AEE_EBADCLASS the class object is NULL
 0x00B AEE_EBADMETRIC invalid metric
 0x00C AEE_EEXPIRED expired
-0x00D AEE_EBADSTATE a process or thread is not in the state that this needs
+0x00D AEE_EBADSTATE a process or thread is not in the state that this needs (of a call: the DSP's code has crashed)
 0x00E AEE_EBADPARM invalid parameter
 0x00F AEE_ESCHEMENOTSUPPORTED the scheme of the URL is not supported
 0x010 AEE_EBADITEM value out of range

@@ -217,6 +217,11 @@ def test_a_windows_host_has_no_such_folder(package: Path) -> None:
         assert "name its drive" in refused(2, *command)
 
 
+def test_a_flag_of_the_program() -> None:
+    assert "what is for the program goes behind --" in refused(2, "run", "ls", "-la")
+    assert "behind --" not in refused(2, "run", "--nonsense", "--", "ls", "-la")
+
+
 def test_a_package_under_another_word(tmp_path: Path) -> None:
     """What is there for such a target is named, with the way to take it."""
     for name in ("pkg-android", "pkg-android-dbg", "pkg-linux", "pkg-x"):

@@ -83,6 +83,25 @@ def test_a_program_that_is_no_such_server(target: str, tmp_path: Path) -> None:
         hexnpu.open(target)
 
 
+@pytest.mark.parametrize(
+    ("program", "says", "push"),
+    [
+        (b"#!/bin/sh\nkill -ILL $$\n", "; its processor lacks instructions", False),
+        (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\xa4\0" + bytes(44), "is for hexagon, and ", False),
+        (b"#!/bin/sh\nexit 3\n", "exited with status 3; push it", True),
+    ],
+)
+def test_a_server_that_does_not_start(target: str, tmp_path: Path, program: bytes, says: str, push: bool) -> None:
+    """Only where it helps is one told to push it."""
+    server = tmp_path / "pkg" / "bin" / "htp-server"
+    server.unlink()
+    server.write_bytes(program)
+    server.chmod(0o755)
+    with pytest.raises(HexnpuError) as error:
+        hexnpu.open(target)
+    assert says in str(error.value) and ("push it" in str(error.value)) == push
+
+
 def test_an_old_adb_device_is_refused(adb: Adb, tmp_path: Path) -> None:
     target = f"android:{adb.connect(tmp_path, '--no-shell-v2')}"
     with pytest.raises(HexnpuError, match="has no shell v2"):
