@@ -19,7 +19,7 @@ from hexnpu.deploy import posix
 from hexnpu.deploy import run as run_module
 from hexnpu.deploy.device import Command, open_device
 from hexnpu.deploy.errors import TimedOut
-from hexnpu.deploy.local import LocalDevice
+from hexnpu.deploy.local import LocalDevice, LocalProcess
 from hexnpu.deploy.process import STDOUT, Process
 from hexnpu.deploy.run import NotEnded, has_input, run
 from hexnpu.deploy.targets import parse_target
@@ -296,6 +296,19 @@ def test_ctrl_c_between_the_start_and_our_knowing_of_it(tmp_path: Path, monkeypa
     with (tmp_path / "out").open("wb") as out, pytest.raises(KeyboardInterrupt):
         run(LocalDevice(), Command(("sleep", "1000"), str(tmp_path)), stdout=out, stderr=out)
     assert started[0].poll() is not None
+
+
+def test_ctrl_c_while_a_time_out_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill = LocalProcess.kill
+
+    def interrupted(process: LocalProcess) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        kill(process)
+
+    monkeypatch.setattr(LocalProcess, "kill", interrupted)
+    with (tmp_path / "out").open("wb") as out, pytest.raises((TimedOut, KeyboardInterrupt)) as error:
+        run(LocalDevice(), Command(("sleep", "1000"), str(tmp_path)), stdout=out, stderr=out, timeout_s=0.001)
+    assert error.type is TimedOut
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["running", "starting"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,9 @@ from hexnpu.deploy.device import Command, open_device
 from hexnpu.deploy.errors import HostKeyRefused, PortRefused
 from hexnpu.deploy.targets import parse_target
 from tests.deploy.sshd import Sshd
+from tests.processes import HANG_S, is_alive
+
+REPO = Path(__file__).parents[2]
 
 # Says as much as a pipe never holds, before and while it carries the connection.
 _RELAY = """
@@ -59,17 +64,37 @@ def test_one_that_fails(home: Path, command: str, said: str) -> None:
     assert said in text and text.isprintable() and "hunter2" not in text and "server's log" not in text
 
 
-def test_one_that_talks_much(sshd: Sshd, home: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def relay(sshd: Sshd, home: Path, tmp_path: Path) -> str:
     (tmp_path / "relay.py").write_text(_RELAY)
     (home / ".ssh/known_hosts").write_text(sshd.known_hosts_line().replace(f"[127.0.0.1]:{sshd.port}", "box"))
-    words = [sys.executable, tmp_path / "relay.py", sshd.port, tmp_path / "pid"]
-    assert through(home, shlex.join(map(str, words))) == 0
+    return shlex.join(map(str, [sys.executable, tmp_path / "relay.py", sshd.port, tmp_path / "pid"]))
+
+
+def test_one_that_talks_much(relay: str, home: Path, tmp_path: Path) -> None:
+    assert through(home, relay) == 0
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
     # The host key is checked, whatever carries the connection.
     (home / ".ssh/known_hosts").unlink()
     with pytest.raises(HostKeyRefused, match="box is unknown"):
-        through(home, shlex.join(map(str, words)))
+        through(home, relay)
+
+
+def test_ctrl_c_is_not_for_it(relay: str, home: Path, tmp_path: Path) -> None:
+    """A terminal sends it to all that we started. The program there is ended through the connection."""
+    assert through(home, relay) == 0
+    script = "echo $$ > there; echo started; exec sleep 1000"
+    command = [sys.executable, "-m", "hexnpu", "run", "--target", "linux:box", "--target-dir", tmp_path]
+    process = subprocess.Popen(
+        [*command, "--", "sh", "-c", script], cwd=REPO, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == b"started\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=HANG_S)
+    assert (process.returncode, err) == (130, b"")
+    assert not is_alive(int((tmp_path / "there").read_text()))
 
 
 def test_no_shell_to_start_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
