@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,3 +35,17 @@ def require_tool(name: str, package: str) -> str:
 def demo_gguf() -> Path:
     """SmolLM2-135M-Instruct Q4_1."""
     return demo_model()
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a file system with no space left."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]).returncode:
+        pytest.skip("mounting a small file system needs root")
+    with (folder / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4 << 10)):
+            pass
+    yield folder
+    subprocess.run(["umount", folder], check=True)

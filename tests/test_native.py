@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -94,19 +93,6 @@ def test_two_processes_build_at_once(source: Path) -> None:
     programs = [Path(p.communicate()[0].strip()) for p in pair]
     assert [p.returncode for p in pair] == [0, 0]
     assert programs[0] == programs[1] and run(programs[0]) == "42"
-
-
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a file system with no space left."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]).returncode:
-        pytest.skip("mounting a small file system needs root")
-    with (folder / "filler").open("wb", buffering=0) as file:
-        file.write(bytes(60 << 10))
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_full_cache_disk(source: Path, full_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

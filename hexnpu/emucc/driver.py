@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ _QUIET = (
 _OPTIONS = (
     "-ffp-contract=off", "-fno-strict-aliasing", "-fno-sanitize=undefined", "-pthread", "-fPIC",
 )  # fmt: skip
+_NO_SPACE = (b"NoSpaceLeft", b"No space left")  # zig's words, and clang's
 # Where libraries may begin: many places in 384 MiB, so that those of one session seldom meet
 _FIRST_BASE, _BASE_STEP, _N_BASES = 0x20000000, 0x10000, 6144
 
@@ -100,13 +102,35 @@ def _compile(command: Command, source: str, language: str, output: Path, scratch
     named = scratch / f"{Path(source).stem}{expanded.suffix}"
     named.write_text(translated, errors="surrogateescape")
     # zig knows no -fsyntax-only: what it makes goes away with the scratch folder.
-    to = ["-S" if command.mode == "assembly" else "-c", "-o", str(output)]
+    made = scratch / f"made{output.suffix}"
+    to = ["-S" if command.mode == "assembly" else "-c", "-o", str(made)]
     language_flags = ["-x", language]
     if cplusplus:
         language_flags.append("-fms-extensions")  # reinterpret_cast of a pointer to uint32_t is a warning then
     name = f"-fdebug-prefix-map={named}={source}"
     compiler = [*_compiler(cplusplus), *HOST_FLAGS, *command.compiler, *_OPTIONS, *_QUIET, name]
-    return _call([*compiler, *language_flags, str(named), *to], scratch)
+    if code := _call([*compiler, *language_flags, str(named), *to], scratch):
+        return code
+    return _place(made, output)
+
+
+def _place(made: Path, output: Path) -> int:
+    """Puts a finished file where it was asked for: whole, or not at all. The compilers' own ways to do so fail without
+    a word, or with code 0, where the disk is full."""
+    try:
+        if output.exists() and not output.is_file():  # /dev/null, a pipe
+            output.write_bytes(made.read_bytes())
+            return 0
+        target = output.resolve()
+        beside = target.with_name(f".emu-cc-{os.getpid()}")
+        try:
+            shutil.copy(made, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise BuildError(f"cannot write {output}: {error.strerror}") from None
+    return 0
 
 
 def _preprocess(command: Command, source: str, language: str) -> list[str]:
@@ -155,18 +179,20 @@ def _dependencies(command: Command, output: Path, source: str) -> list[str]:
 
 
 def _link(command: Command, objects: Sequence[str], cplusplus: bool, scratch: Path) -> int:
-    output = command.output or "a.out"
+    output, made = Path(command.output or "a.out"), scratch / "made"
     flags = ["-fno-sanitize=undefined", "-pthread", *(f for f in command.compiler if f.startswith("-fsanitize"))]
     linker = [*_compiler(cplusplus), *flags]
     if not command.shared:
-        return _call([*linker, *objects, *command.objects, "-o", output], scratch)
-    soname = command.soname or Path(output).name
+        code = _call([*linker, *objects, *command.objects, "-o", str(made)], scratch)
+        return code or _place(made, output)
+    soname = command.soname or output.name
     script = scratch / "base.ld"
     script.write_text(_SCRIPT.replace("BASE", hex(image_base(soname))))
     sources = sorted((kernels_dir() / "platform/emu/library").glob("*.c"))
     runtime = compile_objects(sources, Target(), ("-fPIC",), label="emu-cc")
     shared = ["-shared", f"-Wl,-T,{script}", f"-Wl,-soname,{soname}", "-Wl,-Bsymbolic"]
-    return _call([*linker, *shared, *objects, *command.objects, *map(str, runtime), "-o", output], scratch)
+    code = _call([*linker, *shared, *objects, *command.objects, *map(str, runtime), "-o", str(made)], scratch)
+    return code or _place(made, output)
 
 
 def image_base(name: str) -> int:
@@ -233,13 +259,23 @@ def _own_compiler() -> None:
 
 
 def _call(command: Sequence[str], scratch: Path | None = None) -> int:
-    """Runs a compiler with our own streams; its messages and its exit code are the user's."""
+    """Runs a compiler with our own streams; its messages and its exit code are the user's, but for a full disk, which
+    it words in its own way, and often in hundreds of lines."""
     environment = dict(os.environ)
     environment["ZIG_GLOBAL_CACHE_DIR"] = str(cache_dir() / "zig")
     if scratch:
         environment["ZIG_LOCAL_CACHE_DIR"] = str(scratch / "zig")
     sys.stdout.flush()
+    colours = ["-fdiagnostics-color=always"] if sys.stderr.isatty() else []
     try:
-        return subprocess.run(command, env=environment, check=False).returncode
+        result = subprocess.run([*command, *colours], env=environment, stderr=subprocess.PIPE, check=False)
     except OSError as error:
         raise BuildError(f"cannot run {command[0]}: {error.strerror}; set CC to a clang, or unset it") from None
+    if result.returncode and any(words in result.stderr for words in _NO_SPACE):
+        raise BuildError(
+            f"no space left on a disk: free some where the output goes, in {cache_dir()} (HEXNPU_CACHE) or in "
+            f"{tempfile.gettempdir()} (TMPDIR)"
+        )
+    sys.stderr.buffer.write(result.stderr)
+    sys.stderr.flush()
+    return result.returncode

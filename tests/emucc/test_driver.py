@@ -108,6 +108,42 @@ def test_messages_name_the_source(tmp_path: Path) -> None:
     assert "b.c:4:" in emu_cc("-c", "b.c", cwd=tmp_path, ok=False).stderr
 
 
+@pytest.mark.parametrize("flags", [("-O2", "-c"), ("-S",), ("-shared",), ("-MMD", "-c")])
+def test_a_full_disk_is_one_line(flags: tuple[str, ...], full_disk: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int f(int x) { return x + 1; }\n")
+    result = emu_cc(*flags, "a.c", "-o", full_disk / "out", cwd=tmp_path, ok=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("emu-cc: error: ") and result.stderr.count("\n") == 1
+    assert "o space left" in result.stderr
+    assert not (full_disk / "out").exists()
+
+
+def test_what_compilers_say_of_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "clang"
+    compiler.write_text("#!/bin/sh\nfor i in 1 2 3; do echo 'unable to write: NoSpaceLeft' >&2; done; exit 9\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    (tmp_path / "a.c").write_text("int x;\n")
+    result = emu_cc("-c", "a.c", "-o", "a.o", cwd=tmp_path, ok=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith("emu-cc: error: no space left on a disk") and result.stderr.count("\n") == 1
+
+
+def test_where_the_output_goes(tmp_path: Path) -> None:
+    """A link stays one, a pipe is written into, a folder that is missing is named, an old output outlives an error."""
+    (tmp_path / "a.c").write_text("int f(int x) { return x + 1; }\n")
+    (tmp_path / "link.o").symlink_to("real.o")
+    emu_cc("-c", "a.c", "-o", "link.o", cwd=tmp_path)
+    assert (tmp_path / "link.o").is_symlink() and (tmp_path / "real.o").read_bytes()[:4] == b"\x7fELF"
+    assert "f:" in emu_cc("-S", "a.c", "-o", "/dev/stdout", cwd=tmp_path).stdout
+    missing = emu_cc("-c", "a.c", "-o", "none/a.o", cwd=tmp_path, ok=False)
+    assert missing.stderr == "emu-cc: error: cannot write none/a.o: No such file or directory\n"
+    (tmp_path / "a.c").write_text("int f( {\n")
+    emu_cc("-c", "a.c", "-o", "real.o", cwd=tmp_path, ok=False)
+    assert (tmp_path / "real.o").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.c", "link.o", "real.o"]
+
+
 def test_dependencies(tmp_path: Path) -> None:
     (tmp_path / "one.h").write_text("#define ONE 1\n")
     (tmp_path / "a.c").write_text('#include "one.h"\nint x = ONE;\n')
