@@ -16,7 +16,7 @@ from hexnpu.profile.formats import csv_text
 from hexnpu.profile.pairs import pair
 from hexnpu.profile.phases import Steps
 from hexnpu.profile.select import Chosen, Selection, check_filter, choose
-from hexnpu.profile.table import Column, markdown, plain
+from hexnpu.profile.table import LAST, Column, markdown, plain
 from hexnpu.profile.timeline import Timeline
 from hexnpu.profile.tracks import lane_group
 
@@ -187,9 +187,9 @@ _BUBBLES = [
     Column("batch", "Batch line", lambda row: f"{row.batch_line}"),
     Column("thread", "Thread", lambda row: row.thread, left=True),
     Column("engine", "Idle engine", lambda row: row.engine, left=True),
-    Column("start", "At us", lambda row: f"{row.start_usec:,.1f}"),
+    Column("start", "At us", lambda row: f"{row.start_usec:,.1f}", drop=LAST + 1),
     Column("usec", "Idle us", lambda row: f"{row.usec:,.1f}"),
-    Column("cycles", "Cycles", lambda row: f"{row.cycles:,}"),
+    Column("cycles", "Cycles", lambda row: f"{row.cycles:,}", drop=LAST),
     Column("op", "During", lambda row: row.op, left=True),
 ]
 

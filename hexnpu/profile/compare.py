@@ -20,7 +20,7 @@ from hexnpu.profile.optext import facts
 from hexnpu.profile.phases import PHASES, Steps
 from hexnpu.profile.report import KEYS
 from hexnpu.profile.select import Chosen
-from hexnpu.profile.table import Column, check_widths, duration, markdown, plain
+from hexnpu.profile.table import LAST, Column, check_widths, duration, markdown, plain
 from hexnpu.profile.timeline import Timeline
 
 SCHEMA = "hexnpu-compare/1"
@@ -202,10 +202,10 @@ def _columns(found: Comparison) -> list[Column]:
         *keys,
         Column("verdict", "B is", lambda pair: pair.verdict, left=True),
         Column("ratio", "Ratio", lambda pair: _figure(pair.ratio, "{:.3f}")),
-        Column("noise", "Noise", lambda pair: "" if pair.noise is None else f"±{100 * pair.noise:.1f}%"),
-        Column("median-a", "A us", lambda pair: _figure(pair.median_a, "{:,.2f}")),
-        Column("median-b", "B us", lambda pair: _figure(pair.median_b, "{:,.2f}")),
-        Column("difference", "B-A us", lambda pair: _figure(pair.difference, "{:+,.2f}")),
+        Column("noise", "Noise", lambda pair: "" if pair.noise is None else f"±{100 * pair.noise:.1f}%", drop=LAST),
+        Column("median-a", "A us", lambda pair: _figure(pair.median_a, "{:,.2f}"), drop=LAST + 1),
+        Column("median-b", "B us", lambda pair: _figure(pair.median_b, "{:,.2f}"), drop=LAST + 2),
+        Column("difference", "B-A us", lambda pair: _figure(pair.difference, "{:+,.2f}"), drop=LAST + 3),
         Column("count-a", "Count A", lambda pair: f"{pair.count_a:,}", drop=1),
         Column("count-b", "Count B", lambda pair: f"{pair.count_b:,}", drop=2),
         Column("impact", "In all us", lambda pair: f"{pair.impact:+,.0f}", drop=3),

@@ -12,6 +12,7 @@ from hexnpu.profile.report import Report, Row, Section
 
 MIN_TEXT = 22  # text columns keep this much as long as other columns can go instead
 LEAST_TEXT = 6
+LAST = 100  # columns with this `drop` and more go only when text of LEAST_TEXT does not fit either
 
 
 @dataclass(frozen=True)
@@ -124,19 +125,21 @@ def render(titles: list[Column], body: list[list[str]], width: int, fixed: dict[
     def total() -> int:
         return sum(sizes[i] for i in keep) + 2 * (len(keep) - 1)
 
-    texts = [i for i in keep if titles[i].left and titles[i].name not in fixed]
-    least = sum(min(sizes[i], MIN_TEXT) for i in texts) - sum(sizes[i] for i in texts)
-    while width and total() + least > width:
-        droppable = [i for i in keep if titles[i].drop]
-        if not droppable:
-            break
-        keep.remove(min(droppable, key=lambda i: titles[i].drop))
+    def texts() -> list[int]:
+        return [i for i in keep if titles[i].left and titles[i].name not in fixed]
+
+    for least, last in ((MIN_TEXT, LAST), (LEAST_TEXT, 2 * LAST)):
+        while width and total() - sum(max(sizes[i] - least, 0) for i in texts()) > width:
+            droppable = [i for i in keep if 0 < titles[i].drop < last]
+            if not droppable:
+                break
+            keep.remove(min(droppable, key=lambda i: titles[i].drop))
     while width and total() > width:
-        longest = max(texts, key=lambda i: sizes[i], default=None)
+        longest = max(texts(), key=lambda i: sizes[i], default=None)
         if longest is None or sizes[longest] <= LEAST_TEXT:
             break
         sizes[longest] -= 1
-    lines = ["  ".join(_pad(titles[i].title, sizes[i], titles[i].left) for i in keep).rstrip()]
+    lines = ["  ".join(_pad(shorten(titles[i].title, sizes[i]), sizes[i], titles[i].left) for i in keep).rstrip()]
     lines.append("  ".join("─" * sizes[i] for i in keep))
     for number, row in enumerate(body):
         if number == rule_before and number:

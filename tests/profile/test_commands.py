@@ -28,6 +28,27 @@ def test_table_fits_the_terminal(run, sample_log: Path, monkeypatch: pytest.Monk
         assert "SET_ROWS" in result.out and "(gaps)" in result.out and "total" in result.out
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize(
+    "words",
+    ["profile {log}", "profile {log} --width types:3 --width count:3", "profile {log} --timeline bubbles",
+     "profile {log} --timeline summary", "compare {log} {log}", "audit {log}", "audit {verbose}"],
+)  # fmt: skip
+def test_columns_stand_below_their_titles(  # type: ignore[no-untyped-def]
+    run, sample_log: Path, monkeypatch: pytest.MonkeyPatch, columns: int, words: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run(*words.format(log=sample_log, verbose=GOLDEN / "verbose.log").split()).out.splitlines()
+    rules = [i for i, line in enumerate(lines) if line.startswith("─")]
+    assert rules
+    for i in rules:
+        between = [at for at, char in enumerate(lines[i]) if char == " "]
+        assert len(lines[i]) <= columns
+        for line in (lines[i - 1], lines[i + 1]):
+            assert len(line) <= len(lines[i])
+            assert not "".join(line[at : at + 1] for at in between).strip(), line
+
+
 @pytest.mark.parametrize(
     ("flags", "titles"),
     [(("--sort", "avg-cycles"), ["Avg cycles"]), (("--arch", "v75"), ["%DMA", "%HMX"]), (("--pmu-index", 1), ["pmu1"])],
