@@ -172,10 +172,11 @@ uint32_t narrow(void *p) { return (uint32_t) p; }
 
 
 def test_a_library_lies_low_and_divides_like_the_dsp(tmp_path: Path) -> None:
+    """No other test's library has its name, and so its place."""
     (tmp_path / "a.c").write_text(LIBRARY)
     emu_cc("-O2", "-Wall", "-Werror", "-c", "a.c", "-o", "a.o", cwd=tmp_path)
-    emu_cc("-shared", "-Wl,-soname,liba.so", "a.o", "-o", "liba.so", cwd=tmp_path)
-    elf = (tmp_path / "liba.so").read_bytes()
+    emu_cc("-shared", "-Wl,-soname,liblow.so", "a.o", "-o", "liblow.so", cwd=tmp_path)
+    elf = (tmp_path / "liblow.so").read_bytes()
     headers = int.from_bytes(elf[32:40], "little")
     sizes = int.from_bytes(elf[54:56], "little")
     loads = [
@@ -183,13 +184,13 @@ def test_a_library_lies_low_and_divides_like_the_dsp(tmp_path: Path) -> None:
         for at in range(headers, headers + 10 * sizes, sizes)
         if int.from_bytes(elf[at : at + 4], "little") == 1
     ]
-    assert loads[0] == image_base("liba.so") and 0x20000000 <= loads[0] < 0x38000000 and loads[0] % (1 << 16) == 0
+    assert loads[0] == image_base("liblow.so") and 0x20000000 <= loads[0] < 0x38000000 and loads[0] % (1 << 16) == 0
     assert len({image_base(f"lib{i}_skel.so") for i in range(20)}) == 20
     # Its undefined symbols are those of the process that loads it.
     (tmp_path / "platform.c").write_text("unsigned long HAP_perf_get_pcycles(void) { return 77; }")
     emu_cc("-shared", "platform.c", "-o", "libplatform.so", cwd=tmp_path)
     ctypes.CDLL(str(tmp_path / "libplatform.so"), mode=ctypes.RTLD_GLOBAL)
-    library = ctypes.CDLL(str(tmp_path / "liba.so"))
+    library = ctypes.CDLL(str(tmp_path / "liblow.so"))
     assert library.unresolved() == 77
     library.where.restype = ctypes.c_void_p
     assert 0x20000000 <= library.where() < 0x40000000
