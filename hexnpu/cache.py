@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import platform
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hexnpu.errors import BuildError
+
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def cache_dir() -> Path:
@@ -34,12 +37,13 @@ def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
                 if not folder.is_dir():
                     raise
     except OSError as error:
-        raise cache_error(error.strerror) from None
+        raise cache_error(error) from None
     return folder
 
 
-def cache_error(reason: str | None) -> BuildError:
-    return BuildError(f"cannot write the build cache {cache_dir()}: {reason}; free some space or set HEXNPU_CACHE")
+def cache_error(error: OSError) -> BuildError:
+    remedy = "free some space or set HEXNPU_CACHE" if error.errno in FULL else "set HEXNPU_CACHE to another folder"
+    return BuildError(f"cannot write the build cache {cache_dir()}: {error.strerror}; {remedy}")
 
 
 @functools.lru_cache

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from hexnpu.build_command import build_command
 from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.native import DEFAULT_ARCH, Target, compile_program, compile_shared, kernels_dir
 
@@ -65,10 +65,5 @@ def emulator_folder(flavour: str = "release", pd_flavour: str | None = None) -> 
     return cached_folder(cache_dir() / "emulator" / key, fill)
 
 
-def main(flavour: str = "release") -> None:
-    """`python -m hexnpu.emulator_build [FLAVOUR]` prints the folder's path."""
-    print(emulator_folder(flavour))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    build_command("emulator_build", lambda target: emulator_folder(target.flavour), has_arch=False)

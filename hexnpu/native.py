@@ -10,6 +10,7 @@ default `~/.cache/hexnpu`).
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import importlib.util
@@ -109,6 +110,13 @@ def parse_arch(text: str | int, name: str = "--arch") -> int:
     if number not in map(str, ARCHS):
         raise UsageError(f"{name} is {text}; it must be one of {', '.join(f'v{arch}' for arch in ARCHS)}")
     return int(number)
+
+
+def parse_flavour(text: str) -> str:
+    """A flavour, if there is one of that name. Raises UsageError."""
+    if text not in FLAVOURS:
+        raise UsageError(f"no flavour {text!r}; there are {', '.join(FLAVOURS)}")
+    return text
 
 
 def kernels_dir() -> Path:
@@ -258,7 +266,7 @@ def _run_into(path: Path, command: Callable[[Path], list[str]]) -> None:
             _compile(command(out), Path(folder))
             out.replace(path)
     except OSError as error:
-        raise cache_error(error.strerror) from None
+        raise cache_error(error) from None
 
 
 def _compile(command: list[str], scratch: Path) -> None:
@@ -273,7 +281,7 @@ def _compile(command: list[str], scratch: Path) -> None:
         _progress(None)
         # A compiler says "No space left" or "NoSpaceLeft" in its own ways; what counts is whether there is any.
         if shutil.disk_usage(cache_dir()).free < 1 << 20:
-            raise cache_error("no space left on the device")
+            raise cache_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
         raise BuildError(f"the compiler failed (exit {result.returncode}): {shlex.join(command)}\n{result.stderr}")
 
 

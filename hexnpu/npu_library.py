@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 
+from hexnpu.build_command import build_command
 from hexnpu.cache import cache_dir, cached_folder
 from hexnpu.emucc import driver
 from hexnpu.errors import BuildError
 from hexnpu.idl import compile_idl
-from hexnpu.native import DEFAULT_ARCH, Target, compile_objects, kernels_dir
+from hexnpu.native import Target, compile_objects, kernels_dir
 from hexnpu.server_build import device_sources
 
 
@@ -45,10 +45,5 @@ def _interface(idl: Path) -> Path:
     return cached_folder(cache_dir() / "idl" / key, fill)
 
 
-def main(flavour: str = "release", arch: str = str(DEFAULT_ARCH)) -> None:
-    """`python -m hexnpu.npu_library [FLAVOUR [ARCH]]` prints the library's path."""
-    print(npu_library(Target(flavour, int(arch))))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    build_command("npu_library", npu_library)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hexnpu.build_command import build_command
 from hexnpu.native import Target, compile_program, kernels_dir
 
 DEVICE_FOLDERS = ("runtime", "kernels")
@@ -31,10 +31,5 @@ def server_program(target: Target | None = None) -> Path:
     return compile_program("htp-server", server_sources(), target)
 
 
-def main(flavour: str = "release", arch: str = "79") -> None:
-    """`python -m hexnpu.server_build [FLAVOUR [ARCH]]` prints the program's path."""
-    print(server_program(Target(flavour, int(arch))))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    build_command("server_build", server_program)

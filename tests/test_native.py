@@ -102,6 +102,33 @@ def test_full_cache_disk(source: Path, full_disk: Path, monkeypatch: pytest.Monk
     assert not list((full_disk / "cache").rglob("*.o"))
 
 
+def test_a_cache_that_no_space_would_help(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEXNPU_CACHE", str(source / "cache"))
+    with pytest.raises(BuildError, match=r"main.c/cache: Not a directory; set HEXNPU_CACHE to another folder$"):
+        native.compile_program("answer", [source])
+
+
+@pytest.mark.parametrize("module", ["server_build", "emulator_build", "npu_library"])
+def test_the_build_commands(module: str, tmp_path: Path) -> None:
+    def build(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", f"hexnpu.{module}", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+
+    helped = build("--help")
+    assert helped.returncode == 0 and helped.stdout.startswith(f"usage: python -m hexnpu.{module} [FLAVOUR")
+    made = build("release")
+    assert made.returncode == 0 and Path(made.stdout.rstrip("\n")).exists()
+    (tmp_path / "file").write_text("")
+    for wrong, says in (
+        (build("debug"), "no flavour 'debug'; there are release, asan, tsan"),
+        (build("release", "68"), "68"),
+        (build("release", "79", "more"), "one argument too many"),
+        (build(HEXNPU_CACHE=str(tmp_path / "file" / "cache")), "set HEXNPU_CACHE to another folder"),
+    ):
+        assert wrong.returncode in (1, 2) and says in wrong.stderr
+        assert wrong.stderr.startswith("hexnpu: ") and "Traceback" not in wrong.stderr
+
+
 @pytest.mark.slow
 def test_wheel_carries_the_sources(tmp_path: Path) -> None:
     """The package as a wheel, away from the checkout, builds its server and runs an op."""

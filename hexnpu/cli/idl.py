@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -24,8 +25,11 @@ def idl(
     files = compile_idl(file, include or ())
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (output / name).write_text(text, encoding="utf-8")
+        with tempfile.TemporaryDirectory(dir=output, prefix=".idl-") as scratch:  # all of them, or none
+            for name, text in files.items():
+                (Path(scratch) / name).write_text(text, encoding="utf-8")
+            for name in files:
+                (Path(scratch) / name).replace(output / name)
     except OSError as error:
         raise UsageError(f"cannot write into {output}: {error.strerror}; give another folder with -o") from None
     for name in files:

@@ -56,9 +56,7 @@ def connect(
 
 
 def _emulator(arch: int | str | None, flavour: str | None, env: Mapping[str, str] | None) -> Connection:
-    number, flavour = native.parse_arch(arch or DEFAULT_ARCH, "arch"), flavour or "release"
-    if flavour not in native.FLAVOURS:
-        raise UsageError(f"no flavour {flavour!r}; there are {', '.join(native.FLAVOURS)}")
+    number, flavour = native.parse_arch(arch or DEFAULT_ARCH, "arch"), native.parse_flavour(flavour or "release")
     from hexnpu.server_build import server_program
 
     program = server_program(Target(flavour, number))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,11 @@ def test_mangled_files_give_an_error_or_code(tmp_path: Path, seed: int) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(HexnpuError, match=r"cannot read .*none\.idl: No such file"):
         compile_idl(tmp_path / "none.idl")
+
+
+def test_a_full_disk_gets_all_files_or_none(full_disk: Path) -> None:
+    command = [sys.executable, "-m", "hexnpu", "idl", HERE / "every.idl", "-o", full_disk]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"hexnpu: cannot write into {full_disk}: No space left") and not result.stdout
+    assert [path.name for path in full_disk.iterdir()] == ["filler"]
