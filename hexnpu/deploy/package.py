@@ -50,13 +50,25 @@ def install_dir(target: Target, source: Path, debug: bool) -> Path:
 def package_root(folder: Path) -> Path:
     """The folder with bin/ and lib/. Raises PackageMissing where there is none, or nothing in it."""
     if not folder.is_dir():
-        way_out = _others(folder) or "build it (hexnpu build), or name it by --install-dir"
+        way_out = _others(folder) or f"build it ({_build(folder)}), or name it by --install-dir"
         raise PackageMissing(f"no package folder {folder}: {way_out}")
     nested = folder / "llama.cpp"
     root = nested if nested.is_dir() and not (folder / "bin").is_dir() else folder
     if not any(root.iterdir()):
-        raise PackageMissing(f"package folder {root} is empty: build it (hexnpu build), or name it by --install-dir")
+        raise PackageMissing(f"package folder {root} is empty: build it ({_build(folder)}), or name it by --install-dir")
     return root
+
+
+def _build(folder: Path) -> str:
+    """The command that would make it."""
+    from hexnpu.native import kernels_dir
+
+    words = ["hexnpu", "build"]
+    if folder.name.startswith("pkg-") and _word(folder.name) in WORDS:
+        words += ["--target", _word(folder.name)]
+        words += ["--source", str(folder.parent)] if folder.parent.absolute() != kernels_dir() else []
+        words += ["--debug"] if folder.name.endswith("-dbg") else []
+    return shlex.join(words)
 
 
 def _others(folder: Path) -> str:
@@ -69,7 +81,7 @@ def _others(folder: Path) -> str:
         return ""
     flags = [f"--target {_word(n)}{' --debug' * n.endswith('-dbg')}" for n in there if kind and _word(n) in WORDS]
     ways = ", ".join([*flags, f"--install-dir {shlex.quote(str(folder.with_name(there[0])))}"])
-    return f"there is {', '.join(there)}; take one ({ways}), or build it (hexnpu build)"
+    return f"there is {', '.join(there)}; take one ({ways}), or build it ({_build(folder)})"
 
 
 def _word(name: str) -> str:
