@@ -50,13 +50,16 @@ def install_dir(target: Target, source: Path, debug: bool) -> Path:
 def package_root(folder: Path) -> Path:
     """The folder with bin/ and lib/. Raises PackageMissing where there is none, or nothing in it."""
     if not folder.is_dir():
-        way_out = _others(folder) or f"build it ({_build(folder)}), or name it by --install-dir"
-        raise PackageMissing(f"no package folder {folder}: {way_out}")
+        raise PackageMissing(f"no package folder {folder}: {_others(folder) or _ways_out(folder)}")
     nested = folder / "llama.cpp"
     root = nested if nested.is_dir() and not (folder / "bin").is_dir() else folder
     if not any(root.iterdir()):
-        raise PackageMissing(f"package folder {root} is empty: build it ({_build(folder)}), or name it by --install-dir")
+        raise PackageMissing(f"package folder {root} is empty: {_ways_out(folder)}")
     return root
+
+
+def _ways_out(folder: Path) -> str:
+    return f"build it ({_build(folder)}), or name it by --install-dir"
 
 
 def _build(folder: Path) -> str:
