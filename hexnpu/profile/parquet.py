@@ -7,6 +7,7 @@ counters, times on the axis, phase, home op) are for other tools: reading back u
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def _metadata(log: Log) -> dict[str, str]:
 
 
 def write(line: Timeline, steps: Steps, folder: Path) -> None:
-    """Three files, each whole or not at all; the folder is made if need be. HexnpuError if it cannot be."""
+    """Three files, all of them whole or none at all; the folder is made if need be. HexnpuError if it cannot be."""
     pa = _arrow()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,11 +145,13 @@ def write(line: Timeline, steps: Steps, folder: Path) -> None:
         "events": _event_columns(pa, line),
         "batches": _batch_columns(pa, line, steps),
     }
-    for name in FILES:
-        about = _metadata(line.log) if name == "batches" else {"hexnpu.schema": SCHEMA}
-        table = pa.table(columns[name]).replace_schema_metadata(about)
-        with whole_file(folder / f"{name}.parquet") as stream:
+    with ExitStack() as files:  # which get their names when the last one is written
+        for name in FILES:
+            about = _metadata(line.log) if name == "batches" else {"hexnpu.schema": SCHEMA}
+            table = pa.table(columns[name]).replace_schema_metadata(about)
+            stream = files.enter_context(whole_file(folder / f"{name}.parquet"))
             pa.parquet.write_table(table, stream, compression="zstd")
+            stream.flush()
 
 
 def read(folder: Path) -> Log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,27 @@ def test_a_log_of_generate_is_never_its_model(run, tmp_path: Path) -> None:  # t
 def test_a_folder_named_by_a_dot_is_one_line(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
     result = run("trace", "a.log", "-o", ".")
     assert result.code == 1 and result.err.endswith("hexnpu: . is a directory: give a file name to write to\n")
+
+
+@pytest.mark.parametrize("which", ["events", "batches"])
+def test_an_export_on_a_full_disk_leaves_no_part_of_itself(run, tmp_path: Path, which: str) -> None:  # type: ignore[no-untyped-def]
+    """A limit on the size of files stands for the disk: it lets the smaller files be written, and not the largest."""
+    log = tmp_path / "log"
+    log.write_bytes((GOLDEN / "g5.log").read_bytes())
+    with log.open("a") as more:
+        for i in range(20_000 if which == "events" else 0):
+            more.write(f"ggml-hex: HTP0:0 trace-evt DMA: thread 2 info {i * i} start {1152971022 + i**2 % 999}\n")
+        for i in range(2000 if which == "batches" else 0):
+            more.write(f"ggml-hex: HTP0:0 profile-op N{i}|a|1:1|f32|4:4|----|usec 1 cycles 1 start {i} mhz 1.0\n")
+    assert run("profile", log, "--export", tmp_path / "whole").code == 0
+    sizes = {path.stem: path.stat().st_size for path in (tmp_path / "whole").iterdir()}
+    limit = sizes.pop(which) - 1
+    assert max(sizes.values()) < limit
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        result = run("profile", log, "--export", tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert result.code == 1 and f"{which}.parquet cannot be written" in result.err
+    assert list((tmp_path / "out").iterdir()) == []
