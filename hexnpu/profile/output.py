@@ -29,9 +29,27 @@ def _same(source: str | Path, output: Path) -> bool:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears under its name only when the block ends well. HexnpuError if it cannot be written."""
+    """A binary file that appears under its name only when the block ends well. HexnpuError if it cannot be written.
+
+    A pipe or a device, such as /dev/null, is written into.
+    """
     if path.is_dir():
         raise HexnpuError(f"{path} is a directory: give a file name to write to")
+    is_special = path.exists() and not path.is_file()
+    with _with_its_name(path), path.open("wb") if is_special else _renamed(path) as stream:
+        yield stream
+
+
+@contextmanager
+def _with_its_name(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HexnpuError(f"{path} cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
@@ -43,8 +61,6 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         os.umask(mode)
         Path(name).chmod(0o666 & ~mode)
         Path(name).replace(path)
-    except OSError as error:
-        raise HexnpuError(f"{path} cannot be written ({error.strerror})") from None
     finally:
         with suppress(FileNotFoundError):
             Path(name).unlink()

@@ -255,8 +255,8 @@ def _size(size: int) -> str:
 def _write_model(model: Model, path: Path, write: Callable[[IO[bytes]], None]) -> None:
     with whole_file(path) as stream:
         write(stream)
-        size = stream.tell()
-    print(f"{path}: {model.n_slices:,} slices, {_size(size)}", file=sys.stderr)
+    size = f", {_size(path.stat().st_size)}" if path.is_file() else ""  # of a pipe there is none
+    print(f"{path}: {model.n_slices:,} slices{size}", file=sys.stderr)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -108,3 +109,18 @@ def test_an_export_on_a_full_disk_leaves_no_part_of_itself(run, tmp_path: Path, 
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     assert result.code == 1 and f"{which}.parquet cannot be written" in result.err
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words", ["profile a.log -o pipe", "profile a.log --html pipe", "audit a.log -o pipe", "trace a.log -o pipe"]
+)
+def test_a_pipe_is_written_into_not_replaced(run, folder: Path, words: str) -> None:  # type: ignore[no-untyped-def]
+    """As /dev/null and all devices are: root, who may replace them, would be left without."""
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run(*words.split()).code == 0
+        assert stat.S_ISFIFO(Path("pipe").stat().st_mode)
+        assert os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
