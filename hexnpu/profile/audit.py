@@ -116,13 +116,13 @@ class _Counts:
     def line(self, line: bytes) -> None:
         if b"supports-op " in line:
             answer = _answered(line)
-            if answer:
+            if answer is None:
+                self._bad("supports-op")
+            elif answer[0].op != "NONE":  # weights and inputs, of which llama.cpp asks too, are no ops
                 placement = self.placement(answer[0])
                 placement.yes += answer[1]
                 placement.no += not answer[1]
                 placement.why = answer[2] or placement.why
-            else:
-                self._bad("supports-op")
         elif b"profile-op " in line:
             for record in grammar.parse_line(line):
                 if isinstance(record, grammar.BadRecord):
@@ -236,8 +236,15 @@ def _headline(found: Audit) -> list[str]:
     ran = sum(item.ran.total() for item in found.placements)
     npu = sum(node.count for node in found.nodes if is_npu(node.backend))
     other = sum(node.count for node in found.nodes) - npu
-    asked = f"{yes + no:,} op{'s' * (yes + no != 1)}"
-    lines = [f"the backend was asked for {asked}: {yes:,} taken, {no:,} refused; {ran:,} profiled runs"]
+    runs = f"{ran:,} profiled run{'s' * (ran != 1)}"
+    if yes or no:
+        asked = f"{yes + no:,} op{'s' * (yes + no != 1)}"
+        lines = [f"the backend was asked for {asked}: {yes:,} taken, {no:,} refused; {runs}"]
+    else:
+        lines = [
+            "no readable supports-op line says what the backend took and refused: run with --verbose 1 "
+            f"(GGML_HEXAGON_VERBOSE=1) and -v; {runs}"
+        ]
     if found.nodes or found.splits:
         parts = ", ".join(f"{backend} {count:,}" for backend, count in found.splits.most_common())
         most = f"{found.most_splits} split{'s' * (found.most_splits != 1)}"

@@ -210,6 +210,25 @@ def test_audit_counts_what_it_cannot_read(run, tmp_path: Path) -> None:  # type:
     assert f"note: 1 profile-op line not readable, the first at line {torn + 1}\n" in found.out
 
 
+def test_audit_of_a_log_without_answers_says_how_to_get_them(run) -> None:  # type: ignore[no-untyped-def]
+    found = run("audit", GOLDEN / "g5.log")
+    assert found.code == 0
+    assert found.out.splitlines()[0] == (
+        "no readable supports-op line says what the backend took and refused: run with --verbose 1 "
+        "(GGML_HEXAGON_VERBOSE=1) and -v; 2 profiled runs"
+    )
+
+
+def test_audit_counts_no_leaves(run, audit_log: Path) -> None:  # type: ignore[no-untyped-def]
+    """llama.cpp asks for weights and inputs, too, which are no ops."""
+    with_leaves = audit_log.with_name("leaves.log")
+    leaf = "ggml-hex: HTP0 supports-op NONE|blk.{0}.q.weight|64:64|q5_K|18:36|CPU|no\n"
+    with_leaves.write_text(AUDIT + "".join(leaf.format(i) * 9 for i in range(9)))
+    for form in ("table", "json"):
+        found, plain = (run("audit", log, "--format", form).out for log in (with_leaves, audit_log))
+        assert found == plain.replace(audit_log.name, with_leaves.name)
+
+
 def _three(path: Path, usec: int, extra: str = "") -> Path:
     line = "ggml-hex: profile-op ADD|a -> b|4:1 -> 4:1|f32 -> f32|----|hvx|usec {0} cycles {0}000 start {1} mhz 1.0\n"
     path.write_text("".join(line.format(usec, 10**6 * i) for i in range(3)) + extra)
