@@ -20,7 +20,7 @@ from hexnpu.profile.optext import facts
 from hexnpu.profile.phases import PHASES, Steps
 from hexnpu.profile.report import KEYS
 from hexnpu.profile.select import Chosen
-from hexnpu.profile.table import LAST, Column, check_widths, duration, markdown, plain
+from hexnpu.profile.table import LAST, Column, duration, markdown, plain, widths_by_name
 from hexnpu.profile.timeline import Timeline
 
 SCHEMA = "hexnpu-compare/1"
@@ -246,6 +246,6 @@ def render(found: Comparison, form: str, top: int, width: int, fixed: dict[str, 
     head = [f"A: {found.source_a}", f"B: {found.source_b}", *_total_lines(found)]
     if form == "markdown":
         return "\n".join(f"- {line}" for line in head) + "\n\n" + markdown(titles, shown) + "\n"
-    check_widths(titles, fixed)
+    fixed = widths_by_name(titles, fixed)
     more = f"\n… {len(found.pairs) - len(shown)} more groups (-n 0 shows all)" if len(shown) < len(found.pairs) else ""
     return "\n".join(head) + "\n\n" + plain(titles, shown, width, fixed) + more + "\n"

@@ -200,12 +200,14 @@ def split_rows(section: Section, top: int) -> tuple[list[Row], Row | None]:
     return ops[:top] + rest, left_out
 
 
-def check_widths(titles: list[Column], fixed: dict[str, int]) -> None:
-    """UsageError for a --width that names no column."""
-    names = [column.name for column in titles]
-    for name, size in fixed.items():
-        if name not in names:
-            raise UsageError(f"--width {name}:{size}: there is no such column, only {', '.join(names)}")
+def widths_by_name(titles: list[Column], wanted: dict[str, int]) -> dict[str, int]:
+    """--width by the columns' names, given these or the titles in any case; UsageError for one that is neither."""
+    names = {column.title.lower(): column.name for column in titles} | {column.name: column.name for column in titles}
+    for name, size in wanted.items():
+        if name.lower() not in names:
+            known = ", ".join(column.name for column in titles)
+            raise UsageError(f"--width {name}:{size}: there is no such column, only {known}")
+    return {names[name.lower()]: size for name, size in wanted.items()}
 
 
 def plain(titles: list[Column], rows: Sequence[Any], width: int, fixed: dict[str, int] | None = None) -> str:
@@ -226,7 +228,7 @@ def markdown(titles: list[Column], rows: Sequence[Any]) -> str:
 def table(report: Report, width: int, top: int, fixed: dict[str, int]) -> str:
     """The whole report as text; top 0: all rows."""
     titles = columns(report)
-    check_widths(titles, fixed)
+    fixed = widths_by_name(titles, fixed)
     parts = []
     for section in report.sections:
         rows, left_out = split_rows(section, top)

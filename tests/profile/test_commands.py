@@ -95,6 +95,15 @@ def test_top_keeps_the_sum(run, sample_log: Path) -> None:  # type: ignore[no-un
         assert [row["kind"] for row in section["rows"]].count("op") == 2
 
 
+@pytest.mark.parametrize("name", ["Dims", "DIMS", "dims"])
+@pytest.mark.parametrize("command", ["profile {log}", "compare {log} {log}"])
+def test_width_takes_the_title_of_a_column(run, sample_log: Path, command: str, name: str) -> None:  # type: ignore[no-untyped-def]
+    words = command.format(log=sample_log).split()
+    cut = run(*words, "--width", f"{name}:9", "--width", "B us:4" if words[0] == "compare" else "Total us:4")
+    assert cut.code == 0
+    assert re.search(r"  ─{9}  ", cut.out) and re.search(r"  ─{4}  ", cut.out)
+
+
 def test_width_cuts_a_column(run, sample_log: Path) -> None:  # type: ignore[no-untyped-def]
     assert "MUL_MAT+ADD" in run("profile", sample_log).out
     assert "MUL_MAT+ADD" not in run("profile", sample_log, "--width", "op:8").out
