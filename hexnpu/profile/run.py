@@ -200,6 +200,8 @@ def trace(arguments: TraceArguments) -> None:
     want.check()
     if a.output is None and a.chrome is None:
         raise UsageError("give a file to write: -o FILE.perfetto-trace, or --chrome FILE.json")
+    if a.output is not None and a.chrome is not None and a.output.absolute() == a.chrome.absolute():
+        raise UsageError(f"--output and --chrome are both {a.output}: give two files")
     log = load(a.log, want_events=True)
     line = build(log)
     chosen = choose(line, find_steps(line), want)

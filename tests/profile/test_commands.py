@@ -424,6 +424,7 @@ MISTAKES = [
     (["profile", "{log}", "--skip-batches", "999"], 1, "is left to show"),
     (["trace", "{log}"], 2, "give a file to write"),
     (["trace", "{log}", "-o", "{none}/x"], 1, "cannot be written"),
+    (["trace", "{log}", "-o", "{tmp}/x", "--chrome", "{tmp}/x"], 2, "give two files"),
     (["trace", "{log}", "-o", "{tmp}/x", "--batches", "5"], 2, "give FIRST:END"),
     (["trace", "{log}", "-o", "{tmp}/x", "--batches", "²:5"], 2, "give FIRST:END"),
     (["trace", "{log}", "-o", "{tmp}/x", "--batches", "900:"], 1, "is left to draw"),

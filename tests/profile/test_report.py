@@ -175,6 +175,9 @@ def test_pmu_means() -> None:
     [
         ("blk.3.attn_q.weight x attn_norm-3 -> Qcur-3", 3, "attn_q"),
         ("inp x blk.12.ffn_gate_inp.weight -> y", 12, "ffn_gate_inp"),
+        # one fused product, of hexnpu and of llama.cpp: compare --by role brings them together
+        ("attn_norm-3 x blk.3.attn_q.weight x blk.3.attn_k.weight -> Kcur-3", 3, "attn_q"),
+        ("blk.3.attn_q.weight x blk.3.attn_k.weight x attn_norm-3 -> Kcur-3", 3, "attn_q"),
         ("Qcur-7 x inp_pos -> Qcur-7", 7, "Qcur"),
         ("Kcur-4 (view) x leaf_4 -> cache_k_l4 (view)", 4, "Kcur"),
         ("leaf_1 -> cache_v_l11 (view)", 11, "cache_v"),
