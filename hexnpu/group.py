@@ -23,7 +23,7 @@ from hexnpu.errors import DeviceError, GroupLost, HexnpuError, SessionLost, Usag
 from hexnpu.fuse import Fusion
 from hexnpu.group_graph import FENCE_DESC, GroupGraph, fuse_sums
 from hexnpu.placement import Joint
-from hexnpu.session import DEFAULT_FENCE_TIMEOUT_S, DEFAULT_PMU, Profiling, Session, Stats
+from hexnpu.session import DEFAULT_FENCE_TIMEOUT_S, DEFAULT_PMU, Profiling, Session, Stats, check_group
 from hexnpu.store import MemoryUse
 from hexnpu.transport import Connection
 
@@ -100,8 +100,7 @@ class Group:
         first_sequence: int = 1,
     ) -> None:
         """`first_sequence`: where the fences' sequence numbers begin."""
-        if not 2 <= len(devices) <= wire.MAX_RANKS or len(set(devices)) != len(devices):
-            raise UsageError(f"a group of {', '.join(devices)}; it has 2 to {wire.MAX_RANKS} different devices")
+        check_group(devices)
         if fence_timeout_s <= 0:
             raise UsageError(f"fence_timeout_s is {fence_timeout_s}; it must be more than 0")
         self.connection = connection

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,6 +28,7 @@ class ProfileLog:
         self, device: str, mode: ProfileMode, path: Path | None, pmu: Sequence[int], beside: ProfileLog | None = None
     ) -> None:
         self.mode = mode
+        self._path: Path | None = path if beside is None else beside._path
         self._is_guest = beside is not None
         self._file: TextIO
         self._start: float
@@ -71,13 +73,24 @@ class ProfileLog:
     def _lines(self, lines: Sequence[str]) -> None:
         us = int((time.perf_counter() - self._start) * 1e6)
         stamp = f"{us // 60_000_000}.{us // 1_000_000 % 60:02d}.{us // 1000 % 1000:03d}.{us % 1000:03d}"
-        self._file.write("".join(f"{stamp} D {self._prefix}{line}\n" for line in lines))
+        with self._named():
+            self._file.write("".join(f"{stamp} D {self._prefix}{line}\n" for line in lines))
 
     def close(self) -> None:
         if self._file is sys.stderr:
             self._file.flush()
         elif not self._is_guest:
-            self._file.close()
+            with self._named():
+                self._file.close()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """A failed write says nothing of which file it was."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = None if self._path is None else str(self._path)
+            raise
 
 
 def _times(usecs: int, cycles: int, start: int) -> str:

@@ -81,8 +81,7 @@ def open(
     an op that the NPU cannot take an error instead of a numpy fallback; `fusion` is a mask of hexnpu.fuse.Fusion. `env`
     is added to the emulator's environment. Use the session in a `with` block, or close it.
     """
-    if isinstance(devices, str) or not devices or not all(_DEVICE.fullmatch(d) for d in devices):
-        raise UsageError(f"unknown devices {devices!r}; a session has one device, ('HTP0:0',), a group has several")
+    check_devices(devices)
     if vtcm_mib not in (None, 2, 4, 8):
         raise UsageError(f"vtcm_mib is {vtcm_mib}; it must be 2, 4 or 8")
     threads = max(1, min(DEFAULT_THREADS, (os.cpu_count() or 1) // len(devices))) if n_threads is None else n_threads
@@ -104,6 +103,27 @@ def open(
     except BaseException:
         connection.close()
         raise
+
+
+def check_devices(devices: Sequence[str]) -> None:
+    """Raises UsageError where a session or a group cannot have these devices."""
+    if isinstance(devices, str) or not devices:
+        raise UsageError(f"devices is {devices!r}; a session has a list of one device, ['HTP0:0'], a group of several")
+    for device in devices:
+        if not _DEVICE.fullmatch(device):
+            raise UsageError(
+                f"{device!r} is no device; one is HTPn, or HTPn:m for session m of NPU n: HTP0:0,HTP1:0 are two NPUs, "
+                "HTP0:0,HTP0:1 two sessions of one"
+            )
+    if len(devices) > 1:
+        check_group(devices)
+
+
+def check_group(devices: Sequence[str]) -> None:
+    """Raises UsageError where these are not the devices of a group."""
+    different = {device if ":" in device else f"{device}:0" for device in devices}
+    if not 2 <= len(devices) <= wire.MAX_RANKS or len(different) != len(devices):
+        raise UsageError(f"a group of {', '.join(devices)}; it has 2 to {wire.MAX_RANKS} different devices")
 
 
 @dataclass(slots=True)

@@ -63,6 +63,7 @@ def generate(
     from hexnpu.models.split import parse_split
     from hexnpu.models.tokenizer import ChatTokenizer
     from hexnpu.profile.output import spare
+    from hexnpu.session import check_devices
 
     if kv_type not in KV_TYPES:
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
@@ -75,7 +76,9 @@ def generate(
     if log is not None and not profile:
         raise UsageError("--log is where profile lines go; say which with --profile 1, 2 or 3")
     spare([model], [log])
-    split = parse_split(split_mode, devices_weights)
+    names = devices.split(",")
+    check_devices(names)
+    split = parse_split(split_mode, devices_weights, len(names))
     sampler = Sampler(Sampling(temperature, top_k, top_p, seed))
     file = read_gguf(model)
     tokenizer = ChatTokenizer(file)
@@ -86,7 +89,7 @@ def generate(
     if context > trained:
         raise UsageError(f"--ctx is {context}; {model} was trained for {trained} tokens, and beyond them it is lost")
     with open_session(
-        target, devices=devices.split(","), n_threads=threads, strict=strict, fence_timeout_s=fence_timeout
+        target, devices=names, n_threads=threads, strict=strict, fence_timeout_s=fence_timeout
     ) as session:
         engine = Engine(session, file, context, "q8_0" if kv_type == "q8_0" else "f16", split)
         with session.profile(profile, log) if profile else nullcontext():

@@ -47,6 +47,7 @@ def plan(
     from hexnpu.models.split import SplitLlama, parse_split
     from hexnpu.native import parse_arch
     from hexnpu.plan.base import Device
+    from hexnpu.session import check_devices
 
     if kv_type not in KV_TYPES:
         raise UsageError(f"--kv-type is {kv_type!r}; it must be one of {', '.join(KV_TYPES)}")
@@ -54,7 +55,8 @@ def plan(
         raise UsageError(f"--vtcm is {vtcm_mib}; parts have 2, 4 or 8 MiB")
     n_kv = max(n_kv, n_tokens)
     names = devices.split(",")
-    split = parse_split(split_mode, devices_weights)
+    check_devices(names)
+    split = parse_split(split_mode, devices_weights, len(names))
     model = Llama(read_gguf(model_path), n_kv, "q8_0" if kv_type == "q8_0" else "f16")
     device = Device(parse_arch(arch), threads, vtcm_mib << 20)
     # In a file or a pipe every op is one line, however long.

@@ -56,9 +56,11 @@ class Engine:
         if not 1 <= n_outputs <= len(tokens):
             raise UsageError(f"{n_outputs} outputs asked of {len(tokens)} tokens")
         if self.position + len(tokens) > self.n_ctx:
+            most = self.model.config.n_ctx_train
+            remedy = f", or raise --ctx (up to {most})" if self.n_ctx < most else ": the model was trained for no more"
             raise UsageError(
                 f"{self.position + len(tokens)} tokens do not fit the context of {self.n_ctx}; "
-                "shorten the prompt or raise --ctx"
+                f"shorten the prompt{remedy}"
             )
         if max(tokens) >= self.model.config.n_vocab or min(tokens) < 0:
             raise UsageError(f"token ids must be 0 to {self.model.config.n_vocab - 1}")

@@ -39,13 +39,16 @@ class Split:
     weights: tuple[float, ...] | None = None
 
 
-def parse_split(mode: str, weights: str | None) -> Split:
+def parse_split(mode: str, weights: str | None, n_ranks: int) -> Split:
     """A split as it is written on the command line: `layer` or `tensor`, and shares as in `3,1`."""
     modes = [m for m in SPLIT_MODES if m == mode]
     if not modes:
         raise UsageError(f"--split-mode is {mode!r}; it must be one of {', '.join(SPLIT_MODES)}")
+    if n_ranks == 1 and (modes[0] != "layer" or weights is not None):
+        flag = "--devices-weights" if weights is not None else f"--split-mode {mode}"
+        raise UsageError(f"{flag} is for several devices; name them, as in --devices HTP0:0,HTP1:0")
     try:
-        return Split(modes[0], tuple(map(float, weights.split(","))) if weights else None)
+        return Split(modes[0], tuple(map(float, weights.split(","))) if weights is not None else None)
     except ValueError:
         raise UsageError(f"--devices-weights is {weights!r}; it must be numbers, as 3,1") from None
 
@@ -211,9 +214,11 @@ class SplitLlama:
         self.weights = split.weights or (1.0,) * n_ranks
         if split.mode not in SPLIT_MODES:
             raise UsageError(f"split mode {split.mode!r}; there are {' and '.join(SPLIT_MODES)}")
-        if len(self.weights) != n_ranks or min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
-            given = ", ".join(f"{w:g}" for w in self.weights)
-            raise UsageError(f"shares {given} of {n_ranks} devices: there must be one each, none below 0")
+        given = f"shares {', '.join(f'{w:g}' for w in self.weights)} of {n_ranks} devices"
+        if len(self.weights) != n_ranks:
+            raise UsageError(f"{given}: there must be one each")
+        if min(self.weights) < 0 or not 0 < sum(self.weights) < float("inf"):
+            raise UsageError(f"{given}: each must be a number, none below 0 and not all of them 0")
 
     def graph(self, n_tokens: int, n_kv: int, n_outputs: int = 1) -> GroupGraph:
         """The graphs of one step: inputs as of Llama.graph, outputs for `logits`."""

@@ -97,7 +97,8 @@ def test_profile_lines_go_to_the_log(tiny: Path, tmp_path: Path) -> None:
         (("{tiny}", "-p", "x", "--target", "tcp:localhost:99999"), "tcp:localhost:99999", 2),
         (("{tiny}", "-p", "x", "--log", "run.log"), "--profile", 2),
         (("{tiny}", "-p", "\udcff\udcfe"), "the prompt is not UTF-8", 2),
-        (("{tiny}", "-p", "the " * 300, "--ctx", "64"), "do not fit the context of 64", 2),
+        (("{tiny}", "-p", "the " * 300, "--ctx", "64"), "shorten the prompt, or raise --ctx (up to 1024)", 2),
+        (("{tiny}", "-p", "the " * 1200), "shorten the prompt: the model was trained for no more", 2),
         (("{tiny}", "-p", "x", "--ctx", "100000000"), "--ctx is 100000000", 2),
         (("{tiny}", "-p", ""), "the prompt is empty", 2),
         (("{tiny}", "-p", "x", "--chat"), "holds no chat template", 1),
@@ -139,6 +140,13 @@ def test_output_that_cannot_be_written(tiny: Path) -> None:
         capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert result.stdout == b"na?ve ??\n"
+
+
+def test_a_log_on_a_full_disk_is_named(tiny: Path, full_disk: Path) -> None:
+    log = full_disk / "run.log"
+    result = hexnpu("generate", tiny, "-p", "the", "-n", "3", "--profile", "3", "--log", log)
+    assert result.returncode == 1
+    assert result.stderr == f"hexnpu: cannot write {log}: No space left on device\n"
 
 
 def test_plan_totals(demo_gguf: Path) -> None:

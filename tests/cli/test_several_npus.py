@@ -46,13 +46,23 @@ def test_plan_shows_the_split(tiny: Path) -> None:
     ("flags", "says"),
     [
         (("-d", "HTP0:0,HTP0:0"), "2 to 4 different devices"),
-        (("-d", "HTP0:0,CPU"), "unknown devices"),
+        (("-d", "HTP0:0,HTP0"), "2 to 4 different devices"),
+        (("-d", "HTP0,HTP1,HTP2,HTP3,HTP4"), "2 to 4 different devices"),
+        (("-d", "HTP0:0,CPU"), "'CPU' is no device; one is HTPn, or HTPn:m"),
+        (("-d", "2"), "HTP0:0,HTP0:1 two sessions of one"),
         (("-d", "HTP0:0,HTP1:0", "--split-mode", "row"), "--split-mode is 'row'; it must be one of layer, tensor"),
         (("-d", "HTP0:0,HTP1:0", "--devices-weights", "1,2,3"), "shares 1, 2, 3 of 2 devices"),
+        (("-d", "HTP0:0,HTP1:0", "--devices-weights", "0,0"), "not all of them 0"),
+        (("--devices-weights", "3,1"), "--devices-weights is for several devices"),
+        (("--split-mode", "tensor"), "--split-mode tensor is for several devices"),
         (("-d", "HTP0:0,HTP1:0", "--fence-timeout", "0"), "fence_timeout_s is 0.0"),
     ],
 )
 def test_mistakes(tiny: Path, flags: tuple[str, ...], says: str) -> None:
-    result = hexnpu("generate", tiny, "-p", "a", "-n", 1, *flags)
-    assert result.returncode == 2 and says in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+    commands: list[tuple[object, ...]] = [("generate", tiny, "-p", "a", "-n", 1)]
+    if "--fence-timeout" not in flags:
+        commands.append(("plan", tiny))
+    for command in commands:
+        result = hexnpu(*command, *flags)
+        assert result.returncode == 2 and says in result.stderr
+        assert len(result.stderr.strip().splitlines()) == 1

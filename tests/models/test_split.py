@@ -75,7 +75,15 @@ def test_heads_that_no_cut_between_blocks_serves() -> None:
 )
 def test_splits_that_cannot_be_read(mode: str, weights: str | None, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        parse_split(mode, weights)
+        parse_split(mode, weights, 2)
+
+
+def test_one_device_has_nothing_to_split() -> None:
+    assert parse_split("layer", None, 1) == Split()
+    with pytest.raises(UsageError, match="--split-mode tensor is for several devices"):
+        parse_split("tensor", None, 1)
+    with pytest.raises(UsageError, match="--devices-weights is for several devices"):
+        parse_split("layer", "3,1", 1)
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (0.0, 0.0), (1.0, float("inf")), (1.0, float("nan"))])
@@ -162,7 +170,7 @@ def test_weights_go_to_their_rank_only(tmp_path: Path) -> None:
     for mode in ("layer", "tensor"):
         with hexnpu.open(devices=DEVICES[:2], n_threads=1, strict=True) as group:
             assert isinstance(group, Group)
-            Engine(group, file, 256, split=parse_split(mode, None)).evaluate([1, 2, 3])
+            Engine(group, file, 256, split=parse_split(mode, None, 2)).evaluate([1, 2, 3])
             used = [s.memory.weight_bytes for s in group.sessions]
         head = file.tensor("output.weight").n_bytes + file.tensor("token_embd.weight").n_bytes
         assert max(used) < layer_bytes / 2 * 1.1 + head
@@ -190,7 +198,7 @@ def test_ranks_as_threads_under_tsan(tmp_path: Path) -> None:
             devices=DEVICES[:2], n_threads=2, flavour="tsan", strict=True,
             env={"HEXNPU_EMU_SESSIONS": "threads", "HEXNPU_EMU_SKEW": "5"},
         )  # fmt: skip
-        engine = Engine(group, file, 256, split=parse_split(mode, None))
+        engine = Engine(group, file, 256, split=parse_split(mode, None, 2))
         with group:
             got = np.concatenate([engine.evaluate(tokens[:3], 3), *(engine.evaluate([t]) for t in tokens[3:])])
         assert nmse(got, want) < 1e-10

@@ -110,8 +110,9 @@ static bool connect_npu(void) {
     rpc->remote_session_control(DSPRPC_CONTROL_UNSIGNED_MODULE, &unsigned_pd, sizeof unsigned_pd);
     int error = rpc->remote_handle64_open(uri, &npu);
     if (error) {
-        return say("%s cannot be loaded on the NPU (FastRPC error 0x%x; `hexnpu doctor` explains it)", uri,
-                   (unsigned) error);
+        return say("libhtp-v%x.so cannot be loaded on %s (FastRPC error 0x%x; `hexnpu doctor` explains it)%s", arch, name,
+                   (unsigned) error,
+                   domain_id == CDSP_DOMAIN_ID ? "" : ", or there is no such NPU (see `hexnpu emulate --npus`)");
     }
     error = rpc->dspqueue_create(domain_id, 0, QUEUE_BYTES, QUEUE_BYTES, NULL, NULL, NULL, &queue);
     error = error ? error : rpc->dspqueue_export(queue, &id);
