@@ -60,6 +60,21 @@ def test_wrong_arguments(args: list[str]) -> None:
     assert done.returncode == 2 and done.stderr and not done.stdout
 
 
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help(flag: str) -> None:
+    done = subprocess.run([server_program(), flag], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: htp-server ")
+
+
+@pytest.mark.parametrize("word", ["--bogus", "--listen"])
+def test_what_is_not_understood_gets_the_usage(word: str) -> None:
+    done = subprocess.run([server_program(), word], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2
+    first, usage, *_ = done.stderr.splitlines()
+    assert first.endswith(f"what is its value: {word}") and usage.startswith("usage: htp-server ")
+
+
 def test_wrong_environment() -> None:
     with Server(env={"HEXNPU_EMU_DMA": "never"}) as server:
         code, stderr = server.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -23,5 +24,6 @@ def ops(
         if row.types or everything:
             types = " ".join(t.lower() for t in row.types) or "[dim]no kernel: numpy[/dim]"
             table.add_row(str(row.code), row.op, types, " ".join(row.kernels))
-    Console().print(table)
+    # In a file or a pipe every op is one line, however long.
+    Console(width=None if sys.stdout.isatty() else 1000).print(table)
     print(f"{sum(bool(r.types) for r in rows)} of {len(rows)} ops have an NPU kernel")

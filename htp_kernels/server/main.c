@@ -275,6 +275,9 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--layout")) {
             print_layout();
             return 0;
+        } else if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) {
+            fputs(USAGE, stdout);
+            return 0;
         } else if (!strcmp(argv[i], "--version")) {
             printf("htp-server %s, protocol %u, v%d, %s\n", VERSION, HTP_VERSION, __HVX_ARCH__, FLAVOUR);
             return 0;
@@ -289,7 +292,9 @@ int main(int argc, char **argv) {
         } else if (!strcmp(argv[i], "--vtcm") && has_value) {
             vtcm_mib = strtoul(argv[++i], NULL, 10);
         } else {
-            return die("what is this: ", argv[i]);
+            die("what is this, or what is its value: ", argv[i]);
+            fputs(USAGE, stderr);
+            return 2;
         }
     }
     const char *wrong = emu_init();

@@ -170,6 +170,14 @@ def test_plan_takes_an_arch_as_people_write_it(tiny: Path) -> None:
     assert (wrong.returncode, wrong.stderr) == (2, "hexnpu: --arch is 68; it must be one of v73, v75, v79, v81\n")
 
 
+def test_ops_in_a_pipe_are_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    heading, *lines, total = hexnpu("ops", "--all").stdout.splitlines()
+    assert heading.split() == ["code", "op", "types", "kernels"]
+    assert all(re.match(r"\d+ +[A-Z]", line.strip()) for line in lines)
+    assert total.endswith(f"of {len(lines)} ops have an NPU kernel")
+
+
 def test_ops_lists_what_the_issue_of_the_first_version_asked_for() -> None:
     lines = {line.split()[1]: line for line in hexnpu("ops").stdout.splitlines() if line[:1].isdigit()}
     for op in ("MUL_MAT", "MUL_MAT_NX", "MUL_MAT_ADD"):
