@@ -135,7 +135,7 @@ def test_where_the_output_goes(tmp_path: Path) -> None:
     (tmp_path / "link.o").symlink_to("real.o")
     emu_cc("-c", "a.c", "-o", "link.o", cwd=tmp_path)
     assert (tmp_path / "link.o").is_symlink() and (tmp_path / "real.o").read_bytes()[:4] == b"\x7fELF"
-    assert "f:" in emu_cc("-S", "a.c", "-o", "/dev/stdout", cwd=tmp_path).stdout
+    assert "f:" in emu_cc("-S", "a.c", "-o", "/proc/self/fd/1", cwd=tmp_path).stdout
     missing = emu_cc("-c", "a.c", "-o", "none/a.o", cwd=tmp_path, ok=False)
     assert missing.stderr == "emu-cc: error: cannot write none/a.o: No such file or directory\n"
     (tmp_path / "a.c").write_text("int f( {\n")
