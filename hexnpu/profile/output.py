@@ -31,12 +31,12 @@ def _same(source: str | Path, output: Path) -> bool:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that appears under its name only when the block ends well. HexnpuError if it cannot be written.
 
-    A pipe or a device, such as /dev/null, is written into.
+    A pipe or a device, such as /dev/null, is written into, and a symlink, such as /dev/stdout, is followed.
     """
     if path.is_dir():
         raise HexnpuError(f"{path} is a directory: give a file name to write to")
     is_special = path.exists() and not path.is_file()
-    with _with_its_name(path), path.open("wb") if is_special else _renamed(path) as stream:
+    with _with_its_name(path), path.open("wb") if is_special else _renamed(path.resolve()) as stream:
         yield stream
 
 

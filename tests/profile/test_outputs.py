@@ -124,3 +124,10 @@ def test_a_pipe_is_written_into_not_replaced(run, folder: Path, words: str) -> N
         assert os.read(reader, 1 << 16)
     finally:
         os.close(reader)
+
+
+def test_an_output_that_is_a_symlink_stays_one(run, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """As /dev/stdout is, which root could replace."""
+    (folder / "link").symlink_to("file")
+    assert run("profile", "a.log", "-o", folder / "link").code == 0
+    assert (folder / "link").is_symlink() and (folder / "file").stat().st_size > 0
