@@ -33,8 +33,8 @@ PEAKS: dict[str, Peak] = {
 
 
 def peak_of(arch: str) -> Peak:
-    """The row of `arch`; UsageError lists the known ones."""
-    peak = PEAKS.get(arch.lower())
+    """The row of `arch`, such as v79 or 79; UsageError lists the known ones."""
+    peak = PEAKS.get(f"v{arch.lower().removeprefix('v')}")
     if peak is None:
         raise UsageError(f"--arch {arch} is not known: give one of {', '.join(PEAKS)}")
     return peak

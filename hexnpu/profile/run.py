@@ -19,7 +19,7 @@ from hexnpu.profile.columns import Log
 from hexnpu.profile.errors import LogError
 from hexnpu.profile.output import spare, whole_file
 from hexnpu.profile.parse.reader import read_log
-from hexnpu.profile.peaks import PEAKS, peak_of
+from hexnpu.profile.peaks import peak_of
 from hexnpu.profile.phases import PHASES, find_steps
 from hexnpu.profile.report import Report, Shape, make_report, notes
 from hexnpu.profile.select import Chosen, Selection, check_filter, choose, devices_of
@@ -105,7 +105,7 @@ def _check(arguments: ProfileArguments) -> tuple[Selection, Shape, dict[str, int
 
 
 def _arch_note(report: Report, arch: str) -> None:
-    peak = PEAKS[arch.lower()]
+    peak = peak_of(arch)
     report.notes.append(f"%DMA of {peak.dma_gbs:g} GB/s: {peak.dma_source}")
     report.notes.append(f"%HMX of {peak.hmx_gflops:,g} GFLOP/s: {peak.hmx_source}")
 

@@ -51,7 +51,12 @@ def test_columns_stand_below_their_titles(  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(
     ("flags", "titles"),
-    [(("--sort", "avg-cycles"), ["Avg cycles"]), (("--arch", "v75"), ["%DMA", "%HMX"]), (("--pmu-index", 1), ["pmu1"])],
+    [
+        (("--sort", "avg-cycles"), ["Avg cycles"]),
+        (("--arch", "v75"), ["%DMA", "%HMX"]),
+        (("--arch", "75"), ["%DMA", "%HMX"]),
+        (("--pmu-index", 1), ["pmu1"]),
+    ],
 )
 def test_a_narrow_table_keeps_what_was_asked_for(  # type: ignore[no-untyped-def]
     run, sample_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[object, ...], titles: list[str]
