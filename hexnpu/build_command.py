@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from hexnpu.errors import BuildError, HexnpuError, UsageError, one_line
+from hexnpu.errors import HexnpuError, UsageError
 from hexnpu.native import DEFAULT_ARCH, Target, parse_arch, parse_flavour
 
 
@@ -23,8 +23,7 @@ def build_command(module: str, build: Callable[[Target], Path], *, has_arch: boo
         flavour, arch = [*words, *("release", str(DEFAULT_ARCH))[len(words) :]]
         print(build(Target(parse_flavour(flavour), parse_arch(arch, "ARCH"))))
     except HexnpuError as error:
-        text = str(error) if isinstance(error, BuildError) else one_line(str(error))
-        print(f"hexnpu: {text}", file=sys.stderr)
+        print(f"hexnpu: {error.shown()}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

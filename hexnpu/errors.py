@@ -8,6 +8,10 @@ class HexnpuError(Exception):
 
     exit_code = 1
 
+    def shown(self) -> str:
+        """The text as a command line prints it: one line, and harmless to a terminal."""
+        return one_line(str(self))
+
 
 def one_line(text: str) -> str:
     """Names, and what targets print, can hold anything: what would break the line or steer a terminal comes escaped."""
@@ -22,6 +26,9 @@ class UsageError(HexnpuError):
 
 class BuildError(HexnpuError):
     """The native parts could not be built. The only text of several lines: what the compiler said follows."""
+
+    def shown(self) -> str:
+        return str(self)
 
 
 class DeviceError(HexnpuError):

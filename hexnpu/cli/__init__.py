@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hexnpu.errors import BuildError, HexnpuError, one_line
+from hexnpu.errors import HexnpuError, one_line
 
 # The base of what typer raises for wrong flags and arguments; it exports only the leaves.
 CommandLineError: Any = typer.BadParameter.__mro__[2]
@@ -82,8 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"hexnpu: {error.format_message()} (see: {usage}{behind})", file=sys.stderr)
         sys.exit(2)
     except HexnpuError as error:
-        text = str(error) if isinstance(error, BuildError) else one_line(str(error))
-        print(f"hexnpu: {text}", file=sys.stderr)
+        print(f"hexnpu: {error.shown()}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader has gone (`hexnpu ... | head`); Python must not try to flush into it again.

@@ -86,10 +86,10 @@ def build(
         raise UsageError("--target-dir is where --push puts the package; add --push")
     if accept_new_host_key and not push:
         raise UsageError("--accept-new-host-key is for the host that --push connects to; add --push")
-    if source is None and package.is_llama_cpp(Path()):
-        print("hexnpu: building hexnpu's own kernels; --source . builds the llama.cpp checkout here", file=sys.stderr)
     if no_docker and (toolchain_url or toolchain_version):
         raise UsageError("--toolchain-url and --toolchain-version are of the container's image: leave --no-docker out")
+    if source is None and package.is_llama_cpp(Path()):
+        print("hexnpu: building hexnpu's own kernels; --source . builds the llama.cpp checkout here", file=sys.stderr)
     where = parse_target(target) if push else builds.build_target(target)
     built = builds.resolve(
         where, source=source, build_dir=build_dir, install_dir=install_dir, jobs=jobs, native=no_docker,
