@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import platform
@@ -10,9 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hexnpu.errors import BuildError
-
-FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+from hexnpu.errors import DISK_FULL, BuildError
 
 
 def cache_dir() -> Path:
@@ -42,7 +39,7 @@ def cached_folder(folder: Path, fill: Callable[[Path], None]) -> Path:
 
 
 def cache_error(error: OSError) -> BuildError:
-    remedy = "free some space or set HEXNPU_CACHE" if error.errno in FULL else "set HEXNPU_CACHE to another folder"
+    remedy = "free some space or set HEXNPU_CACHE" if error.errno in DISK_FULL else "set HEXNPU_CACHE to another folder"
     return BuildError(f"cannot write the build cache {cache_dir()}: {error.strerror}; {remedy}")
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
+# A full disk, or a quota that is.
+DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
 
 class HexnpuError(Exception):
     """Something outside the program is wrong; the text says what, where and what to do."""

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from hexnpu.errors import HexnpuError, one_line
+from hexnpu.errors import DISK_FULL, HexnpuError, one_line
 
 # The base of what typer raises for wrong flags and arguments; it exports only the leaves.
 CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 # What an output can fail with: the disk, its quota or its limit is full, the disk is broken or the terminal gone.
-NOT_WRITTEN = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
+NOT_WRITTEN = (*DISK_FULL, errno.EFBIG, errno.EIO)
 
 # Panel of `hexnpu --help` -> its commands: each a function in the module of its name, which imports what it needs in
 # the function, so that every command starts fast.
